@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
@@ -80,8 +81,9 @@ unless --epoch or --bits is set. A role without USAGE on the schema must set one
 of them for snowflake and snowflake-si.
 
 Columns of the type uuid7 can have UUIDs of all versions, and audit counts them
-by version. The checks of times, and the days, are of version 7 only. --since and
---until also read UUIDs of other versions that are between the bounds.
+by version. The checks of times, and the days, are of versions 1, 6 and 7.
+--since and --until also read UUIDs of other versions that are between the
+bounds.
 
 The exit code is 1 if there is a finding. Audit prints results only when it has
 read all rows.`,
@@ -100,7 +102,7 @@ read all rows.`,
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.databases, "database", "d", nil, "`URL` or connection string of a database; repeat it for shards (default: DATABASE_URL, or PGHOST and libpq's other variables)")
 	f.StringVar(&o.schema, "schema", migrations.DefaultSchema, "`name` of the schema with the SQL of sortkey")
-	f.StringVar(&o.format, "type", "", "`type` of the IDs: "+strings.Join(formatNames(), ", "))
+	f.StringVar(&o.format, "type", "", "`type` of the IDs: "+strings.Join(ids.Names(), ", "))
 	o.layout.add(cmd)
 	f.StringVar(&o.createdAt, "created-at", "", "`column` with the time at which each row was created")
 	f.DurationVar(&o.tolerance, "tolerance", time.Minute, "largest `difference` between an ID's time and --created-at")
@@ -112,14 +114,14 @@ read all rows.`,
 	f.IntVar(&o.batch, "batch", 10_000, "`number` of rows per statement")
 	f.IntVar(&o.rate, "rate", 0, "largest `number` of rows per second (default: no limit)")
 	f.IntVar(&o.examples, "examples", 5, "`number` of examples per finding")
-	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(ids.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (o *auditOptions) validate(cmd *cobra.Command) error {
 	switch {
-	case o.format != "" && !slices.Contains(formatNames(), o.format):
-		return usagef("--type %q: want %s", o.format, strings.Join(formatNames(), ", "))
+	case o.format != "" && !slices.Contains(ids.Names(), o.format):
+		return usagef("--type %q: want %s", o.format, strings.Join(ids.Names(), ", "))
 	case o.layout != layoutFlags{} && o.format == "":
 		return usagef("--epoch and --bits need --type snowflake or snowflake-si")
 	case cmd.Flags().Changed("tolerance") && o.createdAt == "":
@@ -364,7 +366,7 @@ func (c *cli) auditStreams(ctx context.Context, a *auditor, names []string) ([][
 						return nil, err
 					}
 				}
-				if other.format.layout() != format.layout() {
+				if other.format.Layout != format.Layout {
 					return nil, fmt.Errorf("databases %s and %s have different layouts of %s; audit them one by one", other.db.label, d.label, col.format)
 				}
 			}
@@ -380,7 +382,7 @@ func (c *cli) auditStreams(ctx context.Context, a *auditor, names []string) ([][
 		return nil, usagef("--after: the columns have IDs of several types; audit them one by one")
 	}
 	var groups [][]*auditStream
-	for _, name := range formatNames() {
+	for _, name := range ids.Names() {
 		if streams := byFormat[name]; streams != nil {
 			groups = append(groups, streams)
 		}
@@ -442,13 +444,13 @@ func (s *auditStream) bounds(times map[string]time.Time, after string) error {
 // knownNodes returns the node numbers of --nodes and the ones in databases, or nil if
 // there is neither --nodes nor a pool of the format.
 func (a *auditor) knownNodes(ctx context.Context, f *auditFormat) (map[int]bool, error) {
-	if len(f.nodes) == 0 {
-		a.skip("unknown_node", f.name+" has no node numbers")
+	if len(f.Nodes) == 0 {
+		a.skip("unknown_node", f.Name+" has no node numbers")
 		return nil, nil
 	}
 	known, found := map[int]bool{}, len(a.known) > 0
 	maps.Copy(known, a.known)
-	reason := "no database has a pool of node numbers for the layout of " + f.name
+	reason := "no database has a pool of node numbers for the layout of " + f.Name
 	for _, d := range a.databases {
 		pools, missing, err := d.nodePools(ctx)
 		if err != nil {
@@ -462,7 +464,7 @@ func (a *auditor) knownNodes(ctx context.Context, f *auditFormat) (map[int]bool,
 			break
 		}
 		for _, p := range pools {
-			found = f.addNodes(p, known) || found
+			found = f.addNodes(d.config, p, known) || found
 		}
 	}
 	if !found {
@@ -500,7 +502,7 @@ func (a *auditor) auditGroup(ctx context.Context, streams []*auditStream, turn *
 		}
 		group, groupRows = append(group, place{s, *e}), groupRows+rows
 		a.last = e.key
-		if f.name == "uuid7" {
+		if f.Name == "uuid7" {
 			a.versions[uuidVersion(idtype.UUID(e.key.uuid()))] += rows
 		}
 		switch e.kind {
@@ -524,7 +526,7 @@ func (a *auditor) auditGroup(ctx context.Context, streams []*auditStream, turn *
 			day, onDay = d, a.day(d)
 		}
 		*onDay += rows
-		if len(f.nodes) == 0 {
+		if len(f.Nodes) == 0 {
 			return
 		}
 		count := nodes[e.node]
@@ -544,7 +546,7 @@ func (a *auditor) auditGroup(ctx context.Context, streams []*auditStream, turn *
 	}
 	flush()
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
-		n := auditNode{Type: f.name, Node: node, Rows: *nodes[node]}
+		n := auditNode{Type: f.Name, Node: node, Rows: *nodes[node]}
 		if known != nil {
 			is := known[node]
 			n.Known = &is
@@ -612,7 +614,7 @@ func (a *auditor) addExample(finding string, e *auditEntry, rows int64, places .
 	}
 	if e.dated() {
 		example.Time = &idTime{time.UnixMilli(e.ms).UTC()}
-		if len(format.nodes) > 0 {
+		if len(format.Nodes) > 0 {
 			node := e.node
 			example.Node = &node
 		}
@@ -643,7 +645,7 @@ func (a *auditor) result(groups [][]*auditStream) *auditResult {
 	r := &auditResult{Complete: true, Nodes: a.nodes, Days: []auditDay{}, OtherDays: a.otherDays}
 	for _, streams := range groups {
 		for _, s := range streams {
-			t := auditTable{auditPlace: s.place(), Type: s.format.name, Rows: s.total.rows, Nulls: s.total.nulls}
+			t := auditTable{auditPlace: s.place(), Type: s.format.Name, Rows: s.total.rows, Nulls: s.total.nulls}
 			if s.total.ids > 0 {
 				t.First, t.Last = &idTime{time.UnixMilli(s.total.first).UTC()}, &idTime{time.UnixMilli(s.total.last).UTC()}
 			}

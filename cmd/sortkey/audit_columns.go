@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -233,7 +234,7 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 			-- The index of a table doesn't cover tables that inherit from it.
 			EXISTS (SELECT FROM indexes WHERE is_unique) AND (c.relkind = 'p' OR NOT c.relhassubclass),
 			NOT a.attnotnull, row_security_active(a.attrelid)
-		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid = $1 AND a.attname = $2`, col.oid, col.name, pgx.Identifier{db.schema}.Sanitize(), strings.Split(strings.ReplaceAll(strings.Join(formatNames(), ","), "-", "_"), ","))
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid = $1 AND a.attname = $2`, col.oid, col.name, pgx.Identifier{db.schema}.Sanitize(), strings.Split(strings.ReplaceAll(strings.Join(ids.Names(), ","), "-", "_"), ","))
 	if err != nil {
 		return err
 	}
@@ -324,7 +325,7 @@ func (col *auditColumn) findFormat(ctx context.Context, wanted, domain, function
 }
 
 func bigintFormats() []string {
-	return slices.DeleteFunc(formatNames(), func(name string) bool { return name == "sno" || name == "uuid7" })
+	return slices.DeleteFunc(ids.Names(), func(name string) bool { return name == "sno" || name == "uuid7" })
 }
 
 // estimate sets the number of rows in the statement's range, as the planner sees it.
@@ -376,14 +377,14 @@ func (d *auditDatabase) nodePools(ctx context.Context) (pools []auditPool, reaso
 
 // addNodes adds the node numbers of a pool to the known ones, if it is a pool of the
 // format.
-func (f *auditFormat) addNodes(p auditPool, known map[int]bool) bool {
-	n := nodes{Config: migrations.Config{Snowflake: f.snowflake, SnowflakeSI: f.snowflakeSI}}
+func (f *auditFormat) addNodes(c migrations.Config, p auditPool, known map[int]bool) bool {
+	n := nodes{Config: c}
 	// Programs that share a partition claim ranges of its sequence.
 	var partition, ranges int
 	var node func(number int) int
-	if matched, _ := fmt.Sscanf(p.layout, "sno: partition %d in %d ranges", &partition, &ranges); matched == 2 && f.name == "sno" {
+	if matched, _ := fmt.Sscanf(p.layout, "sno: partition %d in %d ranges", &partition, &ranges); matched == 2 && f.Name == "sno" {
 		node = func(int) int { return partition }
-	} else if pool := n.formatOf(p.pool, p.layout); pool != nil && pool.name == f.name {
+	} else if pool := n.formatOf(p.pool, p.layout); pool != nil && pool.Name == f.Name {
 		node = pool.node
 	} else {
 		return false

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/migrations"
 )
@@ -47,89 +48,48 @@ func (k auditKey) compare(other auditKey) int {
 
 // An auditFormat is an ID type with the layout of the databases.
 type auditFormat struct {
-	*format
-	snowflake   idtype.SnowflakeLayout
-	snowflakeSI idtype.SnowflakeSILayout
-	zero        auditKey
-	// decode returns the time, in Unix milliseconds, and the node number of an ID. ok is
-	// false if the key is no ID. The time is undated if the ID has none.
-	decode func(auditKey) (ms int64, node int, ok bool)
+	*ids.Format
+	zero auditKey
 }
 
 // newAuditFormat returns the format with a name, in the layouts of c.
 func newAuditFormat(name string, c migrations.Config) (*auditFormat, error) {
-	f := &auditFormat{snowflake: c.Snowflake, snowflakeSI: c.SnowflakeSI, zero: bigintKey(0)}
-	switch name {
-	case "snowflake":
-		f.format = newSnowflake(c.Snowflake)
-		f.decode = func(k auditKey) (int64, int, bool) {
-			p, err := c.Snowflake.Parts(idtype.Snowflake(k.bigint()))
-			return p.Time.UnixMilli(), f.joinNode(p.Datacenter, p.Worker), err == nil
-		}
-	case "snowflake-si":
-		if c.SnowflakeSI == (idtype.SnowflakeSILayout{}) {
-			return nil, usagef("type snowflake-si: the installation has no base clock; pass --epoch")
-		}
-		f.format = newSnowflakeSI(c.SnowflakeSI)
-		f.decode = func(k auditKey) (int64, int, bool) {
-			p, err := c.SnowflakeSI.Parts(idtype.SnowflakeSI(k.bigint()))
-			return p.Time.UnixMilli(), p.Machine, err == nil
-		}
-	case "uid60":
-		f.format = newUID60()
-		f.decode = func(k auditKey) (int64, int, bool) {
-			p, err := idtype.UID60Layout{}.Parts(idtype.UID60(k.bigint()))
-			return p.Time.UnixMilli(), 0, err == nil
-		}
-	case "spread64":
-		f.format = newSpread64()
-		f.decode = func(k auditKey) (int64, int, bool) {
-			p, err := idtype.Spread64Layout{}.Parts(idtype.Spread64(k.bigint()))
-			return p.Time.UnixMilli(), f.joinNode(p.Generator, p.Cluster), err == nil
-		}
-	case "sno":
-		f.format = newSno()
+	f := &auditFormat{Format: ids.ByName(name, ids.Layouts{Snowflake: c.Snowflake, SnowflakeSI: c.SnowflakeSI})}
+	switch {
+	case f.Undated:
+		return nil, usagef("type snowflake-si: the installation has no base clock; pass --epoch")
+	case f.FromInt64 != nil:
+		f.zero = bigintKey(0)
+	case name == "sno":
 		zero := idtype.Sno{}.UUID()
 		f.zero = uuidKey(zero[:])
-		f.decode = func(k auditKey) (int64, int, bool) {
-			id, err := idtype.SnoFromUUID(k.uuid())
-			return id.Time().UnixMilli(), int(id.Partition().Uint16()), err == nil
-		}
-	case "uuid7":
-		f.format = newUUID7()
-		f.zero = auditKey{}
-		f.decode = func(k auditKey) (int64, int, bool) {
-			switch id := idtype.UUID(k.uuid()); id.Version() {
-			case 0: // another variant
-				return undated, 0, id.IsZero()
-			case 7:
-				return int64(k.high >> 16), 0, true
-			}
-			return undated, 0, true
-		}
-	default:
-		return nil, fmt.Errorf("unknown type %q of IDs", name)
 	}
 	return f, nil
 }
 
-// undated is the time of a UUID of another version than 7.
-const undated = math.MinInt64
-
-// layout returns the layout of the format, or "" if it has no choice.
-func (f *auditFormat) layout() string {
-	switch f.name {
-	case "snowflake":
-		return f.snowflake.String()
-	case "snowflake-si":
-		return f.snowflakeSI.String()
+// decode returns the time, in Unix milliseconds, and the node number of an ID. ok is false
+// if the key is no ID.
+func (f *auditFormat) decode(k auditKey) (ms int64, node int, ok bool) {
+	var id ids.ID
+	var err error
+	if f.FromInt64 != nil {
+		id = f.FromInt64(k.bigint())
+	} else if id, err = f.FromUUID(k.uuid()); err != nil {
+		return 0, 0, false
 	}
-	return ""
+	p, err := f.Parts(id)
+	if p.Time.IsZero() {
+		return undated, p.Node, err == nil
+	}
+	return p.Time.UnixMilli(), p.Node, err == nil
 }
+
+// undated is the time of a UUID of a version without one.
+const undated = math.MinInt64
 
 // keyText returns a key as its column shows it.
 func (f *auditFormat) keyText(k auditKey) string {
-	if f.column == "uuid" {
+	if f.Column == "uuid" {
 		return k.uuid().String()
 	}
 	return strconv.FormatInt(k.bigint(), 10)
@@ -137,7 +97,7 @@ func (f *auditFormat) keyText(k auditKey) string {
 
 // parseKey is the inverse of keyText.
 func (f *auditFormat) parseKey(s string) (auditKey, error) {
-	if f.column == "uuid" {
+	if f.Column == "uuid" {
 		u, err := uuid.Parse(s)
 		return uuidKey(u[:]), err
 	}
@@ -147,14 +107,14 @@ func (f *auditFormat) parseKey(s string) (auditKey, error) {
 
 // floor returns the key of the lowest ID of a time.
 func (f *auditFormat) floor(t time.Time) (auditKey, error) {
-	if f.window == nil {
-		return auditKey{}, usagef("type %s: the IDs don't sort by time; omit --since and --until", f.name)
+	if f.Window == nil {
+		return auditKey{}, usagef("type %s: the IDs don't sort by time; omit --since and --until", f.Name)
 	}
-	low, _, err := f.window(t, t)
+	low, _, err := f.Window(t, t)
 	if err != nil {
 		return auditKey{}, &usageError{err}
 	}
-	return f.parseKey(columnText(low))
+	return f.parseKey(ids.ColumnText(low))
 }
 
 // An auditEntry is an ID of a column, with the rows that have it.
@@ -362,10 +322,10 @@ func (s *auditStream) append(entries []auditEntry, values [][]byte, latest int64
 		e := auditEntry{key: key}
 		ms, node, ok := s.format.decode(key)
 		switch {
-		case !ok:
-			e.kind = auditMalformed
 		case key == s.format.zero:
 			e.kind = auditZero
+		case !ok:
+			e.kind = auditMalformed
 		case ms > latest:
 			e.kind = auditFuture
 		}

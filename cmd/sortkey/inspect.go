@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/spf13/cobra"
 )
 
@@ -22,9 +23,9 @@ func (c *cli) inspectCommand() *cobra.Command {
 		Use:   "inspect [ID...]",
 		Short: "Print the type, time, node number and other forms of IDs",
 		Long: `Inspect prints the parts and all forms of each ID. It recognizes
-` + idForms + `.
+` + ids.Texts + `.
 It also names IDs of other makers, with their time:
-` + foreignForms + `.
+` + ids.ForeignTexts + `.
 Put -- before negative numbers.
 
 If an input can be an ID of several types, Inspect prints all of them, the most
@@ -66,14 +67,14 @@ of another ID's hex digits also needs them.`,
   psql "$DATABASE_URL" -AtXc 'SELECT id FROM orders' | sortkey inspect -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for flag, value := range map[string]string{"form": form, "from": from} {
-				if value != "" && !slices.Contains(forms, value) {
-					return usagef("--%s %q: want %s", flag, value, strings.Join(forms, ", "))
+				if value != "" && !slices.Contains(ids.Forms, value) {
+					return usagef("--%s %q: want %s", flag, value, strings.Join(ids.Forms, ", "))
 				}
 			}
 			switch {
 			case prefix != "" && form != "typeid":
 				return usagef("--prefix needs --form typeid")
-			case !typeIDPrefix.MatchString(prefix):
+			case !ids.PrefixOfTypeID.MatchString(prefix):
 				return usagef("--prefix %q: want up to 63 lower-case letters and underscores, with a letter at both ends", prefix)
 			}
 			formats, err := c.candidateFormats(name, layout)
@@ -85,7 +86,7 @@ of another ID's hex digits also needs them.`,
 			var bad badInputs
 			err = c.eachInput(cmd.Context(), args, out.Flush, func(input string) error {
 				if form != "" {
-					result, err := converted(input, from, form, name, prefix, formats)
+					result, err := ids.Convert(input, from, form, name, prefix, formats)
 					switch {
 					case err != nil:
 					case c.json():
@@ -95,7 +96,7 @@ of another ID's hex digits also needs them.`,
 					}
 					return err
 				}
-				found := readings(input, from, formats, name+from == "", c.now())
+				found := ids.Find(input, from, formats, name+from == "", c.now())
 				if len(found) == 0 {
 					bad.add(input)
 					return nil
@@ -116,35 +117,25 @@ of another ID's hex digits also needs them.`,
 	cmd.Flags().StringVar(&form, "form", "", "the only `form` to print")
 	cmd.Flags().StringVar(&from, "from", "", "`form` of the input (default: any)")
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`prefix` of the TypeIDs (default: that of the input)")
-	for flag, values := range map[string][]string{"type": formatNames(), "form": forms, "from": forms} {
+	for flag, values := range map[string][]string{"type": ids.Names(), "form": ids.Forms, "from": ids.Forms} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	acceptIDs(cmd)
 	return cmd
 }
 
-// candidateFormats returns the format with this name, or all formats if the name is
-// empty.
-func (c *cli) candidateFormats(name string, layout layoutFlags) ([]*format, error) {
-	if name == "" {
-		return c.formats(layout)
-	}
-	f, err := c.format(name, layout)
-	return []*format{f}, err
-}
-
 // valueWidth is the width of values, beside labels of 11 columns.
 const valueWidth = 80 - 11
 
 // inspector returns a function that prints the readings of an input to out.
-func (c *cli) inspector(out *bufio.Writer) func(input string, found []reading) error {
+func (c *cli) inspector(out *bufio.Writer) func(input string, found []ids.Reading) error {
 	now := c.now
 	if c.json() {
 		encoder := json.NewEncoder(out)
-		return func(input string, found []reading) error {
+		return func(input string, found []ids.Reading) error {
 			result := inspected{Input: input}
 			for _, r := range found {
-				result.Candidates = append(result.Candidates, r.json(now()))
+				result.Candidates = append(result.Candidates, newInspectedID(r, now()))
 			}
 			return encoder.Encode(result)
 		}
@@ -152,7 +143,7 @@ func (c *cli) inspector(out *bufio.Writer) func(input string, found []reading) e
 	// Look once whether the output is a terminal, not for each ID.
 	bold, faint := c.paint(text.Bold, "%s"), c.paint(text.Faint, "%s")
 	first := true
-	return func(input string, found []reading) error {
+	return func(input string, found []ids.Reading) error {
 		if !first {
 			fmt.Fprintln(out)
 		}
@@ -165,29 +156,29 @@ func (c *cli) inspector(out *bufio.Writer) func(input string, found []reading) e
 			fmt.Fprintf(out, faint+format+"\n", fmt.Sprintf("%-11s", label), value)
 		}
 		line("id", bold, input)
-		plausible := found[0].plausible(now())
+		plausible := found[0].Plausible(now())
 		for i, r := range found {
 			label, note := "type", ""
 			if i > 0 {
 				label = "or"
 			}
 			switch {
-			case r.title == zeroTitle:
+			case r.Title == ids.ZeroTitle:
 				note = ", which is not an ID"
-			case !r.plausible(now()):
+			case !r.Plausible(now()):
 				note = ", implausible"
-				if !r.time.IsZero() {
-					note += ": of " + r.time.Format(time.DateOnly)
+				if !r.Time.IsZero() {
+					note += ": of " + r.Time.Format(time.DateOnly)
 				}
 				if plausible {
-					line(label, "%s"+note, r.title)
+					line(label, "%s"+note, r.Title)
 					continue
 				}
 			}
 			if i > 0 {
 				fmt.Fprintln(out)
 			}
-			line(label, bold+note, r.title)
+			line(label, bold+note, r.Title)
 			for _, row := range c.rows(r) {
 				line(row[0], "%s", row[1])
 			}
@@ -197,59 +188,48 @@ func (c *cli) inspector(out *bufio.Writer) func(input string, found []reading) e
 }
 
 // rows returns the labels and values of a reading.
-func (c *cli) rows(r reading) (rows [][2]string) {
+func (c *cli) rows(r ids.Reading) (rows [][2]string) {
 	add := func(label, value string) { rows = append(rows, [2]string{label, value}) }
-	if r.prefix != "" {
-		add("prefix", r.prefix)
+	if r.Prefix != "" {
+		add("prefix", r.Prefix)
 	}
 	switch {
-	case !r.time.IsZero():
-		add("time", fmt.Sprintf("%s (%s)", stamp(r.time), c.ago(r.time)))
-		local := r.time.In(c.now().Location())
+	case !r.Time.IsZero():
+		add("time", fmt.Sprintf("%s (%s)", stamp(r.Time), c.ago(r.Time)))
+		local := r.Time.In(c.now().Location())
 		if _, offset := local.Zone(); offset != 0 {
 			add("local time", local.Format("2006-01-02 15:04:05.000 -07:00"))
 		}
-	case r.format != nil && r.format.undated:
+	case r.Format != nil && r.Format.Undated:
 		add("time", "unknown: pass the base clock as --epoch")
 	}
-	if r.format == nil {
+	if r.Format == nil {
 		return rows
 	}
-	switch _, fields := r.format.nodeFields(r.parts.node); len(r.format.nodes) {
+	switch _, fields := r.Format.NodeFields(r.Parts.Node); len(r.Format.Nodes) {
 	case 0:
 	case 1:
-		add("node", fmt.Sprintf("%d (%s)", r.parts.node, r.format.nodes[0].name))
+		add("node", fmt.Sprintf("%d (%s)", r.Parts.Node, r.Format.Nodes[0].Name))
 	default:
-		add("node", fmt.Sprintf("%d (%s)", r.parts.node, fields))
+		add("node", fmt.Sprintf("%d (%s)", r.Parts.Node, fields))
 	}
-	if r.parts.version == 0 {
-		add("sequence", fmt.Sprint(r.parts.sequence))
+	if r.Parts.Version == 0 {
+		add("sequence", fmt.Sprint(r.Parts.Sequence))
 	}
-	switch r.format.name {
+	switch r.Format.Name {
 	case "uid60":
-		add("random", fmt.Sprint(r.parts.random))
+		add("random", fmt.Sprint(r.Parts.Random))
 	case "sno":
-		add("metabyte", fmt.Sprint(r.parts.meta))
-		add("tick-tock", fmt.Sprint(r.parts.ticktock))
+		add("metabyte", fmt.Sprint(r.Parts.Meta))
+		add("tick-tock", fmt.Sprint(r.Parts.TickTock))
 	}
-	all := allForms(r.id, r.prefix)
-	for _, form := range forms {
+	all := ids.AllForms(r.ID, r.Prefix)
+	for _, form := range ids.Forms {
 		if value, ok := all[form]; ok && (form != "text" || value != all["int64"] && value != all["uuid"]) {
 			add(form, value)
 		}
 	}
 	return rows
-}
-
-// allForms returns the forms that the ID's type has, by name.
-func allForms(id anyID, prefix string) map[string]string {
-	all := make(map[string]string, len(forms))
-	for _, form := range forms {
-		if b, err := appendForm(nil, id, form, prefix); err == nil {
-			all[form] = string(b)
-		}
-	}
-	return all
 }
 
 // inspected is the JSON form of an inspected input.
@@ -273,31 +253,31 @@ type inspectedID struct {
 	Forms      map[string]string `json:"forms,omitempty"`
 }
 
-func (r reading) json(now time.Time) inspectedID {
-	row := inspectedID{Type: r.title, Plausible: r.plausible(now), Prefix: r.prefix}
-	if !r.time.IsZero() {
-		row.Time = &idTime{r.time}
+func newInspectedID(r ids.Reading, now time.Time) inspectedID {
+	row := inspectedID{Type: r.Title, Plausible: r.Plausible(now), Prefix: r.Prefix}
+	if !r.Time.IsZero() {
+		row.Time = &idTime{r.Time}
 	}
-	if r.format == nil {
+	if r.Format == nil {
 		return row
 	}
-	row.Type = r.format.name
-	if r.parts.version != 0 {
-		row.Type = fmt.Sprintf("uuid%d", r.parts.version)
+	row.Type = r.Format.Name
+	if r.Parts.Version != 0 {
+		row.Type = fmt.Sprintf("uuid%d", r.Parts.Version)
 	}
-	if r.format.nodes != nil {
-		row.Node = &r.parts.node
-		row.NodeFields, _ = r.format.nodeFields(r.parts.node)
+	if r.Format.Nodes != nil {
+		row.Node = &r.Parts.Node
+		row.NodeFields, _ = r.Format.NodeFields(r.Parts.Node)
 	}
-	if r.parts.version == 0 {
-		row.Sequence = &r.parts.sequence
+	if r.Parts.Version == 0 {
+		row.Sequence = &r.Parts.Sequence
 	}
-	switch r.format.name {
+	switch r.Format.Name {
 	case "uid60":
-		row.Random = &r.parts.random
+		row.Random = &r.Parts.Random
 	case "sno":
-		row.Metabyte, row.TickTock = &r.parts.meta, &r.parts.ticktock
+		row.Metabyte, row.TickTock = &r.Parts.Meta, &r.Parts.TickTock
 	}
-	row.Forms = allForms(r.id, r.prefix)
+	row.Forms = ids.AllForms(r.ID, r.Prefix)
 	return row
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/spf13/cobra"
 )
 
@@ -49,7 +50,7 @@ is a string, or as uuid.`,
   sortkey new snowflake --node 1022 --at '2025-03-04 05:06:07.089'
   sortkey new snowflake-si --epoch 2024-01-01`,
 		Args:              asUsage(cobra.MaximumNArgs(1)),
-		ValidArgsFunction: completeType(formatNames()),
+		ValidArgsFunction: completeType(ids.Names()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "snowflake"
 			if len(args) > 0 {
@@ -62,29 +63,29 @@ is a string, or as uuid.`,
 			if count < 1 {
 				return usagef("-n %d: want 1 or more", count)
 			}
-			p := parts{meta: meta}
+			p := ids.Parts{Meta: meta}
 			switch flags := cmd.Flags(); {
-			case flags.Changed("meta") && f.name != "sno":
-				return usagef("--meta: %s has no metabyte; only sno has one", f.name)
+			case flags.Changed("meta") && f.Name != "sno":
+				return usagef("--meta: %s has no metabyte; only sno has one", f.Name)
 			case !flags.Changed("node"):
-				p.node = rand.IntN(f.nodeLimit())
-			case f.nodes == nil:
-				return usagef("--node: %s has no node number", f.name)
-			case node < 0 || node >= f.nodeLimit():
-				return usagef("--node %d: want 0 to %d for %s", node, f.nodeLimit()-1, f.name)
+				p.Node = rand.IntN(f.NodeLimit())
+			case f.Nodes == nil:
+				return usagef("--node: %s has no node number", f.Name)
+			case node < 0 || node >= f.NodeLimit():
+				return usagef("--node %d: want 0 to %d for %s", node, f.NodeLimit()-1, f.Name)
 			default:
-				p.node = node
+				p.Node = node
 			}
 
 			out := bufio.NewWriterSize(c.out, 1<<16)
 			emit := c.emitter(out, f)
 			if at != "" {
-				if p.time, err = c.parseTime(at); err != nil {
+				if p.Time, err = c.parseTime(at); err != nil {
 					return fmt.Errorf("--at: %w", err)
 				}
 				err = emitAt(f, p, count, emit)
 			} else {
-				err = f.generate(cmd.Context(), p, count, emit)
+				err = f.Generate(cmd.Context(), p, count, emit)
 			}
 			if flushed := out.Flush(); err == nil {
 				err = flushed
@@ -100,19 +101,10 @@ is a string, or as uuid.`,
 	return cmd
 }
 
-// datedFormat returns a format that has times.
-func (c *cli) datedFormat(name string, layout layoutFlags) (*format, error) {
-	f, err := c.format(name, layout)
-	if err == nil && f.undated {
-		err = usagef("%s: the base clock has no default: pass it as --epoch", name)
-	}
-	return f, err
-}
-
 // emitter returns a function that prints an ID to out.
-func (c *cli) emitter(out *bufio.Writer, f *format) func(anyID) error {
+func (c *cli) emitter(out *bufio.Writer, f *ids.Format) func(ids.ID) error {
 	if !c.json() {
-		return func(id anyID) error {
+		return func(id ids.ID) error {
 			b, err := id.AppendText(out.AvailableBuffer())
 			if err != nil {
 				return err
@@ -122,35 +114,35 @@ func (c *cli) emitter(out *bufio.Writer, f *format) func(anyID) error {
 		}
 	}
 	encoder := json.NewEncoder(out)
-	return func(id anyID) error {
+	return func(id ids.ID) error {
 		row := struct {
 			Type  string `json:"type"`
 			ID    string `json:"id"`
 			Int64 string `json:"int64,omitempty"`
 			UUID  string `json:"uuid,omitempty"`
-		}{Type: f.name, ID: id.String()}
-		if f.column == "uuid" {
-			row.UUID = columnText(id)
+		}{Type: f.Name, ID: id.String()}
+		if f.Column == "uuid" {
+			row.UUID = ids.ColumnText(id)
 		} else {
-			row.Int64 = columnText(id)
+			row.Int64 = ids.ColumnText(id)
 		}
 		return encoder.Encode(row)
 	}
 }
 
 // emitAt emits IDs of one time.
-func emitAt(f *format, p parts, count int, emit func(anyID) error) error {
-	if count > f.sequences {
-		return usagef("-n %d: with --at, want at most %d: the number of IDs of a %s node at one time", count, f.sequences, f.name)
+func emitAt(f *ids.Format, p ids.Parts, count int, emit func(ids.ID) error) error {
+	if count > f.Sequences {
+		return usagef("-n %d: with --at, want at most %d: the number of IDs of a %s node at one time", count, f.Sequences, f.Name)
 	}
-	for p.sequence = range count {
-		p.random = rand.Int64N(1 << f.randomBits)
-		id, err := f.compose(p)
+	for p.Sequence = range count {
+		p.Random = rand.Int64N(1 << f.RandomBits)
+		id, err := f.Compose(p)
 		if err != nil {
 			return &usageError{err}
 		}
 		if id.IsZero() {
-			return usagef("--at: the first ID of %s at node 0 is zero, which is not an ID; pass another --node or a later time", f.name)
+			return usagef("--at: the first ID of %s at node 0 is zero, which is not an ID; pass another --node or a later time", f.Name)
 		}
 		if err := emit(id); err != nil {
 			return err

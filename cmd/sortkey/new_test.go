@@ -7,21 +7,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/idtype"
 )
 
 func TestNew(t *testing.T) {
 	for _, tt := range []struct {
 		name, args string
-		want       parts
+		want       ids.Parts
 	}{
-		{"snowflake", "--node 1022", parts{node: 31<<5 | 30}},
-		{"snowflake", "--node 5 --epoch 2025-01-01 --bits 0/6/10", parts{node: 5}},
-		{"snowflake-si", "--epoch 2024-01-01 --node 31", parts{node: 31}},
-		{"uid60", "", parts{}},
-		{"spread64", "--node 201", parts{node: 12<<4 | 9}},
-		{"sno", "--node 16650 --meta 255", parts{node: 16650, meta: 255}},
-		{"uuid7", "", parts{}},
+		{"snowflake", "--node 1022", ids.Parts{Node: 31<<5 | 30}},
+		{"snowflake", "--node 5 --epoch 2025-01-01 --bits 0/6/10", ids.Parts{Node: 5}},
+		{"snowflake-si", "--epoch 2024-01-01 --node 31", ids.Parts{Node: 31}},
+		{"uid60", "", ids.Parts{}},
+		{"spread64", "--node 201", ids.Parts{Node: 12<<4 | 9}},
+		{"sno", "--node 16650 --meta 255", ids.Parts{Node: 16650, Meta: 255}},
+		{"uuid7", "", ids.Parts{}},
 	} {
 		before := time.Now().Add(-time.Millisecond * 4)
 		out, errs, code := execute(t, "", append([]string{"new", tt.name, "-n", "17000"}, strings.Fields(tt.args)...)...)
@@ -41,14 +42,14 @@ func TestNew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen := make(map[anyID]bool)
+		seen := make(map[ids.ID]bool)
 		for _, line := range strings.Fields(out) {
-			id, err := f.parseText(line)
+			id, err := f.FromText(line)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := f.parts(id)
-			if err != nil || p.node != tt.want.node || p.meta != tt.want.meta || p.time.Before(before) || p.time.After(time.Now()) {
+			p, err := f.Parts(id)
+			if err != nil || p.Node != tt.want.Node || p.Meta != tt.want.Meta || p.Time.Before(before) || p.Time.After(time.Now()) {
 				t.Fatalf("%s: got %+v, error %v; want %+v and the time now", line, p, err, tt.want)
 			}
 			seen[id] = true
@@ -110,16 +111,16 @@ func TestNewAt(t *testing.T) {
 	}
 
 	for _, f := range testFormats(t, layoutFlags{epoch: "2024-01-01"}) {
-		args := []string{"new", f.name, "--at", "2026-01-31"}
-		if f.name == "snowflake-si" {
+		args := []string{"new", f.Name, "--at", "2026-01-31"}
+		if f.Name == "snowflake-si" {
 			args = append(args, "--epoch", "2024-01-01")
 		}
-		out, errs, code := execute(t, "", append(args, "-n", fmt.Sprint(f.sequences))...)
-		if code != exitOK || strings.Count(out, "\n") != f.sequences {
-			t.Errorf("%s: code %d, errors %s, %d IDs; want %d", args, code, errs, strings.Count(out, "\n"), f.sequences)
+		out, errs, code := execute(t, "", append(args, "-n", fmt.Sprint(f.Sequences))...)
+		if code != exitOK || strings.Count(out, "\n") != f.Sequences {
+			t.Errorf("%s: code %d, errors %s, %d IDs; want %d", args, code, errs, strings.Count(out, "\n"), f.Sequences)
 		}
-		out, errs, code = execute(t, "", append(args, "-n", fmt.Sprint(f.sequences+1))...)
-		if code != exitError || out != "" || !strings.Contains(errs, fmt.Sprintf("-n %d: with --at, want at most %d", f.sequences+1, f.sequences)) {
+		out, errs, code = execute(t, "", append(args, "-n", fmt.Sprint(f.Sequences+1))...)
+		if code != exitError || out != "" || !strings.Contains(errs, fmt.Sprintf("-n %d: with --at, want at most %d", f.Sequences+1, f.Sequences)) {
 			t.Errorf("%s: code %d, %d bytes, errors %s", args, code, len(out), errs)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
@@ -491,8 +492,8 @@ func (n *nodes) node(ctx context.Context, pool string, number int) (node, error)
 	case !l.inRange:
 		l.fields = fmt.Sprintf("out of range; want 0 to %d", size-1)
 	case f != nil:
-		l.setting, l.format = f.node(number), f.name
-		l.Fields, l.fields = f.nodeFields(l.setting)
+		l.setting, l.format = f.node(number), f.Name
+		l.Fields, l.fields = f.NodeFields(l.setting)
 	}
 	found, err := n.numbers(ctx, pool, number)
 	switch {
@@ -516,7 +517,7 @@ func (n *nodes) node(ctx context.Context, pool string, number int) (node, error)
 
 // A poolFormat is the format of a pool's IDs.
 type poolFormat struct {
-	*format
+	*ids.Format
 	pool nodelease.Pool
 	// node returns the node number of a number of the pool, as in the setting sortkey.node.
 	node func(number int) int
@@ -528,14 +529,14 @@ type poolFormat struct {
 func (n *nodes) formatOf(pool, layout string) *poolFormat {
 	same := func(number int) int { return number }
 	if pool == "spread64" { // the numbers of all clusters
-		return &poolFormat{newSpread64(), nodelease.Pool{Size: 1 << 10}, same}
+		return &poolFormat{ids.ByName("spread64", ids.Layouts{}), nodelease.Pool{Size: 1 << 10}, same}
 	}
-	formats := []*poolFormat{{newSnowflake(n.Snowflake), nodelease.ForSnowflake(n.Snowflake), same}, {newSno(), nodelease.ForSno(), same}}
+	formats := []*poolFormat{{ids.ByName("snowflake", ids.Layouts{Snowflake: n.Snowflake}), nodelease.ForSnowflake(n.Snowflake), same}, {ids.ByName("sno", ids.Layouts{}), nodelease.ForSno(), same}}
 	if n.SnowflakeSI != (idtype.SnowflakeSILayout{}) {
-		formats = append(formats, &poolFormat{newSnowflakeSI(n.SnowflakeSI), nodelease.ForSnowflakeSI(n.SnowflakeSI), same})
+		formats = append(formats, &poolFormat{ids.ByName("snowflake-si", ids.Layouts{SnowflakeSI: n.SnowflakeSI}), nodelease.ForSnowflakeSI(n.SnowflakeSI), same})
 	}
 	for cluster := range 16 {
-		formats = append(formats, &poolFormat{newSpread64(), nodelease.ForSpread64(cluster), func(number int) int { return number<<4 | cluster }})
+		formats = append(formats, &poolFormat{ids.ByName("spread64", ids.Layouts{}), nodelease.ForSpread64(cluster), func(number int) int { return number<<4 | cluster }})
 	}
 	for _, f := range formats {
 		if layout == f.pool.Layout || layout == "" && pool == f.pool.Name {

@@ -54,7 +54,7 @@ func TestFormatOfPool(t *testing.T) {
 	} {
 		f := n.formatOf(tt.pool, tt.layout)
 		switch {
-		case f == nil && tt.format != "", f != nil && f.name != tt.format:
+		case f == nil && tt.format != "", f != nil && f.Name != tt.format:
 			t.Errorf("pool %s of layout %q: got %v, want format %q", tt.pool, tt.layout, f, tt.format)
 		case f != nil && f.node(tt.number) != tt.node:
 			t.Errorf("number %d of pool %s: got node %d, want %d", tt.number, tt.pool, f.node(tt.number), tt.node)

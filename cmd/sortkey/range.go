@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/spf13/cobra"
 )
 
@@ -98,19 +99,19 @@ type window struct {
 
 // newWindow returns the bounds of the window between two times. A zero time leaves that
 // side open. The name of the column has quotes where necessary.
-func newWindow(f *format, from, to time.Time, column string) (*window, error) {
-	lo, hi, err := f.window(from, to)
+func newWindow(f *ids.Format, from, to time.Time, column string) (*window, error) {
+	lo, hi, err := f.Window(from, to)
 	if err != nil {
 		return nil, err
 	}
-	_, largest, err := f.window(from, time.Time{})
+	_, largest, err := f.Window(from, time.Time{})
 	if err != nil {
 		return nil, err
 	}
-	w := &window{Type: f.name, Lo: columnText(lo), Hi: columnText(hi), Where: "true"}
+	w := &window{Type: f.Name, Lo: ids.ColumnText(lo), Hi: ids.ColumnText(hi), Where: "true"}
 	var conditions []string
 	compare := func(operator, id string) {
-		if f.column == "uuid" {
+		if f.Column == "uuid" {
 			id = "'" + id + "'"
 		}
 		conditions = append(conditions, column+" "+operator+" "+id)

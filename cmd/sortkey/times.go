@@ -47,7 +47,7 @@ func (c *cli) parseEpoch(s string) (time.Time, error) {
 		return time.UnixMilli(ms).UTC(), nil
 	}
 	t, err := c.parseTime(s)
-	if err != nil && onlyDigits.MatchString(s) {
+	if err != nil && strings.Trim(s, "0123456789") == "" {
 		err = usagef("%w; or 12 or 13 digits of Unix milliseconds", err)
 	}
 	return t, err

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 )
 
 // executeAt is like execute, with the clock at testNow in a time zone.
@@ -188,93 +189,6 @@ func TestInspectJSON(t *testing.T) {
 	}
 }
 
-// TestReadings checks the types of an input, the most plausible first, and their times.
-func TestReadings(t *testing.T) {
-	formats := testFormats(t, layoutFlags{})
-	for _, tt := range []struct{ input, want string }{
-		{"1152921504606846976", "Snowflake of Discord (--epoch 1420070400000) 2023-09-17, Snowflake of Twitter (--epoch 1288834974657) 2019-07-21, Spread64 1970-01-01, Snowflake 2029-09-17 implausible"}, // above the largest UID60
-		{"72234076334582745", "UID60 2026-11-23, Snowflake 2021-07-19"},
-		{"288230376151711744", "Snowflake 2023-03-07, Snowflake of Discord (--epoch 1420070400000) 2017-03-06, Snowflake of Twitter (--epoch 1288834974657) 2013-01-07, Spread64 1970-01-01, UID60 2053-01-01 implausible"},
-		{"-213288349631250231", "Spread64 2026-11-23"},
-		{"-213288349631249408", ""}, // reserved bits
-		{"fd0a3f60458000c9", "Spread64 2026-11-23"},
-		{"FD0A3F60458000C9", "Spread64 2026-11-23"}, // bytes, not text
-		{"9223372036854775808", ""},
-		{"-0", ""},
-		{"007", ""},
-		{"0", "zero implausible"},
-		{"0x0000000000000000", "zero implausible"},
-		{"AAAA", "zero implausible"},
-		{"32323232-3232-3232-3232-323232323232", "zero implausible"},
-		{"2222222222222222", "SnowflakeSI, Snowflake 2021-01-07, UID60 2018-06-07, zero implausible"}, // no hex digits
-		{"0x00", ""},
-		{"0X00", ""},
-		{"0x0ad27290", ""},
-		{"0x0ad2729g", "UID60 2132-04-19 implausible"},
-		{"+7", ""},
-		{"abc", ""},
-		{"abcd", "UID60 2018-03-01"},
-		{"39706462-7267-3232-3233-706661323232", "Sno 2026-11-01"},
-		{"39706462726732323233706661323232", "Sno 2026-11-01"},
-		{`\x3dd69cb800006ed40000`, "Sno 2026-11-01"},
-		{"0x3dd69cb800006ed4", "Snowflake 2054-09-01 implausible"},
-		{"usr_9pdbrg2223pfa222", "Sno 2026-11-01"},
-		{"usr_fd0a3f60458000c9", "Spread64 2026-11-23"},
-		{"Usr_9pdbrg2223pfa222", ""},
-		{"usr__9pdbrg2223pfa222", ""},
-		{"usr_AHAA", "UID60 2018-03-09"}, // not behind a prefix
-		{"c232ab00-9414-11ec-b3c8-9f6bdeced846", "UUIDv1 2022-02-22"},
-		{"1ec9414c-232a-6b00-b3c8-9f6bdeced846", "UUIDv6 2022-02-22"},
-		{"0190163d-8694-739b-aea5-966c26f8ad91", "UUIDv7 2024-06-14"},
-		{"0190163d8694739baea5966c26f8ad91", "UUIDv7 2024-06-14"},
-		{"17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8", "UUIDv4"},
-		{"00000000-0000-0000-0000-000000000000", "nil UUID"},
-		{"00000000-0000-0000-c000-000000000046", "UUID of an unknown variant"},
-		{"0190163d-8694-739b-aea5-966c26f8ad9", ""},
-		{"01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID 2016-07-30"},
-		{"01arz3ndektsv4rrffq69g5fav", "ULID 2016-07-30"},
-		{"81ARZ3NDEKTSV4RRFFQ69G5FAV", ""}, // more than 128 bits
-		{"01ARZ3NDEKTSV4RRFFQ69G5FAU", ""},
-		{"0ujtsYcgvSTl8PAuAdqWYSMnLOv", "KSUID 2017-10-10"},
-		{"zzzzzzzzzzzzzzzzzzzzzzzzzzz", ""}, // more than 160 bits
-		{"9m4e2mr0ui3e8a215n4g", "xid 2011-03-22"},
-		{"9m4e2mr0ui3e8a215n4w", ""},
-		{"175928847299117063", "Snowflake 2022-05-01, Snowflake of Discord (--epoch 1420070400000) 2016-04-30, Snowflake of Twitter (--epoch 1288834974657) 2012-03-03, Spread64 1987-11-17, UID60 2039-06-06 implausible"},
-		{"ord_175928847299117063", "Snowflake 2022-05-01, Snowflake of Discord (--epoch 1420070400000) 2016-04-30, Snowflake of Twitter (--epoch 1288834974657) 2012-03-03"},
-		{"42", "small number, as of a serial column, SnowflakeSI implausible, Snowflake 2021-01-01 implausible, UID60 2018-03-01 implausible, Spread64 1970-01-01 implausible"},
-		{"4294967296", "SnowflakeSI, Snowflake 2021-01-01, UID60 2018-03-01, Spread64 1970-01-25, UID60 2152-12-08 implausible"},
-		{"18446744073709551615", ""}, // a decimal, not hex digits
-		{"user_01h455vb4pex5vsknk084sn02q", "UUIDv7 2023-06-30"},
-		{"my_user_01h455vb4pex5vsknk084sn02q", "UUIDv7 2023-06-30"},
-		{"01h455vb4pex5vsknk084sn02q", "UUIDv7 2023-06-30, ULID 2023-06-30"},
-		{"01H455VB4PEX5VSKNK084SN02Q", "ULID 2023-06-30"},
-		{"user_0qyyq2tave8qdtgk31xamy5p6r", "UUIDv4"},
-		{"0qyyq2tave8qdtgk31xamy5p6r", "ULID 2805-01-29 implausible"},
-		{"user_00000000000000000000000000", "ULID 1970-01-01"},
-		{"user_01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID 2016-07-30"},
-		{"507f1f77bcf86cd799439011", "ObjectId 2012-10-17"},
-		{"urn:uuid:0190163d-8694-739b-aea5-966c26f8ad91", "UUIDv7 2024-06-14"},
-		{"{39706462-7267-3232-3233-706661323232}", "Sno 2026-11-01"},
-		{"(39706462-7267-3232-3233-706661323232)", ""},
-		{"39706462-7267-3232-3233-706661323232}", ""},
-	} {
-		var got []string
-		for _, r := range readings(tt.input, "", formats, true, testNow) {
-			s := r.title
-			if !r.time.IsZero() {
-				s += r.time.Format(" 2006-01-02")
-			}
-			if !r.plausible(testNow) {
-				s += " implausible"
-			}
-			got = append(got, s)
-		}
-		if s := strings.Join(got, ", "); s != tt.want {
-			t.Errorf("%s: got %s; want %s", tt.input, s, tt.want)
-		}
-	}
-}
-
 // TestInspectWidth checks that the screen has room for every line.
 func TestInspectWidth(t *testing.T) {
 	for _, input := range kinds {
@@ -378,64 +292,9 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestRoundTrip converts IDs of every type and layout to every form, and inspects each
-// form.
-func TestRoundTrip(t *testing.T) {
-	for _, l := range []layoutFlags{{epoch: "2024-01-01"}, {epoch: "2020-02-29", bits: "3/9/11"}, {epoch: "2010-01-01", bits: "13/0"}} {
-		for _, f := range testFormats(t, l) {
-			for range 2000 {
-				want := parts{node: rand.IntN(f.nodeLimit()), sequence: rand.IntN(f.sequences)}
-				if !f.undated {
-					want.time = time.UnixMilli(1_800_000_000_000 + rand.Int64N(100_000_000_000)*4).UTC()
-				}
-				want.random = rand.Int64N(1 << f.randomBits)
-				switch f.name {
-				case "uuid7":
-					want.version = 7
-				case "sno":
-					want.meta, want.ticktock = byte(rand.Uint32()), rand.IntN(2) == 0
-				}
-				composed := want
-				if f.undated {
-					composed.time = time.Unix(1_000_000_000, 0)
-				}
-				id, err := f.compose(composed)
-				if err != nil {
-					t.Fatal(err)
-				}
-				all := allForms(id, "")
-				if n := len(all); n != 4 && (n != 5 || f.name != "uuid7") { // an ID has an int64 or a uuid, and a UUID a typeid
-					t.Fatalf("%s %s: got forms %v, want 4", f.name, id, all)
-				}
-				if f.name == "uid60" || f.name == "sno" || f.name == "spread64" {
-					all["typed key"] = "ord_" + id.String()
-				}
-				if f.name == "uid60" && len(id.String()) != 10 {
-					t.Fatalf("UID60 %s: want 10 characters", id)
-				}
-				for name, form := range all {
-					from := name
-					if name == "typed key" {
-						from = "text"
-					}
-					found := ownReadings(form, from, []*format{f})
-					if len(found) != 1 || found[0].id != id || found[0].parts != want {
-						t.Fatalf("%s: got %+v; want %s with %+v", form, found, id, want)
-					}
-					for to, result := range allForms(id, "") {
-						if got, err := converted(form, from, to, f.name, "", []*format{f}); err != nil || got != result {
-							t.Fatalf("%s from %s to %s: got %s, error %v; want %s", f.name, name, to, got, err, result)
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
 // TestPipe generates, converts and inspects IDs of each type through text.
 func TestPipe(t *testing.T) {
-	for _, name := range formatNames() {
+	for _, name := range ids.Names() {
 		layout := []string{}
 		if name == "snowflake-si" {
 			layout = []string{"--epoch", "2026-01-01"}
@@ -523,30 +382,4 @@ func TestInputError(t *testing.T) {
 	if code != exitError || !strings.Contains(errs.String(), "standard input, after line 0: disk on fire") {
 		t.Errorf("code %d, errors %q", code, &errs)
 	}
-}
-
-func FuzzInspect(f *testing.F) {
-	for _, input := range kinds {
-		f.Add(input)
-	}
-	f.Add("zzzzzzzzzzzzzzzzzzzzzzzzzzz")
-	f.Add("7ſſſſſſſſſſſſ0")
-	f.Add("0x")
-	formats := testFormats(f, layoutFlags{epoch: "2024-01-01"})
-	f.Fuzz(func(t *testing.T, input string) {
-		for _, r := range readings(input, "", formats, true, testNow) {
-			if r.format == nil {
-				continue
-			}
-			for form, value := range allForms(r.id, "") {
-				found := readings(value, "", []*format{r.format}, false, testNow)
-				if len(found) == 0 || (len(found) == 1 && found[0].id != r.id) {
-					t.Errorf("%q is %s %s, but not its %s %s", input, r.title, r.id, form, value)
-				}
-			}
-			if _, err := converted(input, "", "hex", r.format.name, "", []*format{r.format}); err != nil && !strings.Contains(err.Error(), "; pass --") && !strings.Contains(err.Error(), "zero") {
-				t.Error(err)
-			}
-		}
-	})
 }
