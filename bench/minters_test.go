@@ -31,7 +31,7 @@ type subject struct {
 	unit  time.Duration // unit of time, to which limit and burst apply
 	limit int           // maximum of IDs per unit; 0 means no limit
 	burst int           // IDs per burst
-	ahead int           // IDs that a generator can be ahead of the limit
+	ahead time.Duration // how far the time of an ID can be ahead of the clock
 	open  func(idtype.Options) (minter, error)
 }
 
@@ -44,7 +44,7 @@ var formats = []subject{
 	{"UID60", time.Millisecond, 512, 128, 0, openUID60},
 	{"Spread64", time.Millisecond, 64, 32, 0, openSpread64},
 	{"Sno", 4 * time.Millisecond, 65536, 32768, 0, openSno},
-	{"UUID", time.Millisecond, 4096, 2048, 1000 * 4096, openUUID},
+	{"UUID", time.Millisecond, 4096, 2048, time.Second, openUUID},
 }
 
 // Subjects without a cap have bursts of the same size as Snowflake.

@@ -139,7 +139,7 @@ func BenchmarkConnect(b *testing.B) {
 	admin := server.connect(b)
 	exec(b, admin, "create schema "+schema)
 	defer exec(b, admin, "drop schema "+schema+" cascade")
-	for _, d := range []string{"snowflake bigint", "snowflake_si bigint", "uid60 bigint", "spread64 bigint", "sno uuid", "sno_as_text text"} {
+	for _, d := range []string{"snowflake bigint", "snowflake_si bigint", "uid60 bigint", "spread64 bigint", "sno uuid", "uuid7 uuid", "sno_as_text text"} {
 		name, base, _ := strings.Cut(d, " ")
 		exec(b, admin, fmt.Sprintf("create domain %s.%s as %s", schema, name, base))
 	}
