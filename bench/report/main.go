@@ -99,11 +99,11 @@ func render(kept, page, goals string) error {
 		}
 	}
 	for path, text := range map[string]string{filepath.Join(page, "benchmarks.md"): pageTemplate, filepath.Join(goals, "GOALS.md"): goalsTemplate} {
-		markdown, missing, err := r.markdown(text)
+		markdown, err := r.markdown(text)
 		if err != nil {
 			return err
 		}
-		for _, figure := range missing {
+		for _, figure := range r.missing {
 			fmt.Println("not measured:", figure)
 		}
 		fmt.Println(path)

@@ -18,35 +18,28 @@ var goalsTemplate string
 
 const notMeasured = "Not measured in this run."
 
-// markdown executes a template. It also returns the columns and goals that lack figures.
-func (r *results) markdown(text string) (page string, missing []string, err error) {
+// markdown executes a template, and sets missing.
+func (r *results) markdown(text string) (string, error) {
+	r.missing = nil
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"fact":     func(key string) string { return r.facts[key] },
 		"commands": func() string { return strings.ReplaceAll(r.facts["command"], "; ", "\n") },
-		"table": func(spec string) (string, error) {
-			text, lacking, err := r.table(spec)
-			missing = append(missing, lacking...)
-			return text, err
-		},
-		"goals": func(spec string) (string, error) {
-			text, lacking, err := r.goals(spec)
-			missing = append(missing, lacking...)
-			return text, err
-		},
+		"table":    r.table,
+		"goals":    r.goals,
 		"plot": func(file, description string) string {
 			if r.draw(charts[file]) == "" {
-				missing = append(missing, file)
+				r.missing = append(r.missing, file)
 				return ""
 			}
 			return fmt.Sprintf("![%s](images/%s)", description, file)
 		},
 	}).Parse(text)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	var out strings.Builder
 	err = t.Execute(&out, nil)
-	return out.String(), missing, err
+	return out.String(), err
 }
 
 // grid returns a table in Markdown. The first columns hold words, the others figures.
@@ -81,22 +74,22 @@ func option(spec, name string) (value, rest string) {
 	return "", spec
 }
 
-// table returns a table with a row for each substitute of * in its columns' patterns, and
-// its columns without figures. The lines of a specification are
+// table returns a table with a row for each substitute of * in its columns' patterns. The
+// lines of a specification are
 //
 //	keys: head=key, head=key   columns for parts of the names, instead of one for the name
 //	only: regexp               matches the names to show, all without this line
 //	head | pattern | unit      a column of figures
-func (r *results) table(spec string) (text string, missing []string, err error) {
+func (r *results) table(spec string) (string, error) {
 	parts, spec := option(spec, "keys: ")
 	pattern, spec := option(spec, "only: ")
 	only, err := regexp.Compile(pattern)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	columns, err := lines(spec, 3)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	var head, keys, names []string
 	for part := range strings.SplitSeq(parts, ", ") {
@@ -108,7 +101,7 @@ func (r *results) table(spec string) (text string, missing []string, err error) 
 		head = append(head, c[0])
 		found := r.rows(c[1], c[2])
 		if found == nil {
-			missing = append(missing, fmt.Sprintf("%s (%s)", c[0], c[1]))
+			r.missing = append(r.missing, fmt.Sprintf("%s (%s)", c[0], c[1]))
 		}
 		for _, name := range found {
 			if only.MatchString(name) && !slices.Contains(names, name) {
@@ -117,7 +110,7 @@ func (r *results) table(spec string) (text string, missing []string, err error) 
 		}
 	}
 	if names == nil {
-		return notMeasured, missing, nil
+		return notMeasured, nil
 	}
 	rows := [][]string{head}
 	for _, name := range names {
@@ -135,7 +128,7 @@ func (r *results) table(spec string) (text string, missing []string, err error) 
 		}
 		rows = append(rows, row)
 	}
-	return grid(words, rows), missing, nil
+	return grid(words, rows), nil
 }
 
 // A goal is a bound for one or more figures.
@@ -171,9 +164,8 @@ func parseGoals(spec string) (all []goal, err error) {
 	return all, err
 }
 
-// goals returns a table with the verdict on each goal and the goal's worst figure, and the
-// goals without figures.
-func (r *results) goals(spec string) (text string, missing []string, err error) {
+// goals returns a table with the verdict on each goal and the goal's worst figure.
+func (r *results) goals(spec string) (string, error) {
 	all, err := parseGoals(spec)
 	rows := [][]string{{"goal", "bound", "figure", "measured by", "verdict"}}
 	for _, g := range all {
@@ -186,7 +178,7 @@ func (r *results) goals(spec string) (text string, missing []string, err error) 
 			sign = "≥ "
 		}
 		if !measured {
-			missing = append(missing, "goal: "+g.text)
+			r.missing = append(r.missing, "goal: "+g.text)
 		}
 		switch {
 		case !met:
@@ -196,7 +188,7 @@ func (r *results) goals(spec string) (text string, missing []string, err error) 
 		}
 		rows = append(rows, []string{g.text, sign + short(g.bound), r.cell(name, g.unit), by, verdict})
 	}
-	return grid(5, rows), missing, err
+	return grid(5, rows), err
 }
 
 // judge returns the name of a goal's worst figure, and reports whether all of its

@@ -38,12 +38,13 @@ func parse(t *testing.T, text string) *results {
 // pages returns both pages, and what lacks figures in them.
 func pages(t *testing.T, r *results) (page, goals string, missing []string) {
 	t.Helper()
-	page, missing, err1 := r.markdown(pageTemplate)
-	goals, more, err2 := r.markdown(goalsTemplate)
+	page, err1 := r.markdown(pageTemplate)
+	missing = r.missing
+	goals, err2 := r.markdown(goalsTemplate)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	return page, goals, append(missing, more...)
+	return page, goals, append(missing, r.missing...)
 }
 
 func TestPages(t *testing.T) {
@@ -194,7 +195,7 @@ func TestStages(t *testing.T) {
 func TestMalformedTemplate(t *testing.T) {
 	r := parse(t, "BenchmarkA 1 10 x\n")
 	for _, text := range []string{"{{table `a | A/*`}}", "{{table `only: (`}}", "{{goals `a | 3 | x | A`}}", "{{goals `a | ≤ b | x | A`}}", "{{goals `a | ≤ 1 | x`}}", "{{goal}}"} {
-		if page, _, err := r.markdown(text); err == nil {
+		if page, err := r.markdown(text); err == nil {
 			t.Errorf("%s: expected an error, got %q", text, page)
 		}
 	}

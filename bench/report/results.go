@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchmath"
-	"golang.org/x/perf/benchproc"
 )
 
 var (
@@ -25,6 +24,8 @@ type results struct {
 	facts  map[string]string               // by name; several values are separated by semicolons
 	names  []string                        // of the benchmarks, in the order of the run
 	values map[string]map[string][]float64 // by name and unit
+
+	missing []string // the columns, goals and charts without figures of the last page
 }
 
 // read parses the output of several commands.
@@ -38,13 +39,6 @@ func read(text string) (*results, error) {
 		}
 	}
 
-	// A separate key for GOMAXPROCS keeps it out of the full name.
-	var parser benchproc.ProjectionParser
-	_, err1 := parser.Parse("/gomaxprocs", nil)
-	fullName, err2 := parser.Parse(".fullname", nil)
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
 	reader := benchfmt.NewReader(strings.NewReader(text), "output")
 	for reader.Scan() {
 		switch record := reader.Result().(type) {
@@ -54,7 +48,10 @@ func read(text string) (*results, error) {
 			for _, c := range record.Config {
 				r.facts[c.Key] = string(c.Value)
 			}
-			name := fullName.Project(record).Get(fullName.Fields()[0])
+			name := string(record.Name)
+			if _, parts := record.Name.Parts(); len(parts) > 0 && parts[len(parts)-1][0] == '-' { // GOMAXPROCS
+				name = strings.TrimSuffix(name, string(parts[len(parts)-1]))
+			}
 			if r.values[name] == nil {
 				r.names = append(r.names, name)
 				r.values[name] = map[string][]float64{}
