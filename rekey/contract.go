@@ -13,9 +13,10 @@ import (
 // tables. A table comes before the tables that it refers to, since its triggers need their old
 // keys. The views of the job stay until
 // the tables have the names of their columns.
-func (m *model) contract(o Options) (list []Action) {
+func (m *model) contract(o Options) []action {
+	step := script{step: StepContract}
 	add := func(kind, title string, objects *objects, sql ...string) {
-		list = append(list, Action{Step: StepContract, Kind: kind, Title: title, SQL: sql, Objects: objects})
+		step.add(kind, title, sql...).Objects = objects
 	}
 	if len(m.relations) > 0 {
 		add(kindCheck, compareKeys, nil, m.rowChecks(o)...)
@@ -87,7 +88,7 @@ func (m *model) contract(o Options) (list []Action) {
 		}
 	}
 	add(kindEnd, "drop schema "+o.Schema, nil, append(sql, m.dropJob(o)...)...)
-	return list
+	return step.list
 }
 
 // comments renders the statements that record the format of bigint columns without a default
@@ -323,9 +324,10 @@ func (m *model) dropJob(o Options) (sql []string) {
 // abort renders the actions of abort, which can follow any action before contract changes
 // tables. As in contract, an action locks a single table where possible. The triggers of a
 // table are dropped before the columns that they need.
-func (m *model) abort(o Options) (list []Action) {
+func (m *model) abort(o Options) []action {
+	step := script{step: StepAbort}
 	add := func(kind, title string, objects *objects, sql ...string) {
-		list = append(list, Action{Step: StepAbort, Kind: kind, Title: title, SQL: sql, Objects: objects})
+		step.add(kind, title, sql...).Objects = objects
 	}
 	if len(m.relations) > 0 {
 		add(kindCheck, "look for other objects in schema "+o.Schema, nil, m.schemaCheck(o))
@@ -356,5 +358,5 @@ func (m *model) abort(o Options) (list []Action) {
 		sql = append(sql, fmt.Sprintf("SELECT %s.unreserve_node(%s, %d)", o.Config.Schema, literal(n.pool), n.number))
 	}
 	add(kindEnd, "drop schema "+o.Schema, nil, append(sql, m.dropJob(o)...)...)
-	return list
+	return step.list
 }

@@ -263,7 +263,7 @@ const (
 )
 
 // backfill fills the rows of one action.
-func (j *job) backfill(ctx context.Context, a Action) error {
+func (j *job) backfill(ctx context.Context, a action) error {
 	c := cursor{Slot: "0"}
 	if j.state.cursor != "" {
 		if err := json.Unmarshal([]byte(j.state.cursor), &c); err != nil {
@@ -317,7 +317,7 @@ const batchSettings = `SELECT set_config(name, setting, true) FROM (VALUES
 	WHERE name <> 'session_replication_role' OR $1::boolean`
 
 // batch fills up to size rows or pages, and reports whether this was the end of the pass.
-func (j *job) batch(ctx context.Context, a Action, c *cursor, size int64) (end bool, err error) {
+func (j *job) batch(ctx context.Context, a action, c *cursor, size int64) (end bool, err error) {
 	next := *c
 	err = j.retry(ctx, a, func(attempt int) error {
 		limit := max(size>>attempt, 1) // fewer rows meet fewer locks
@@ -373,7 +373,7 @@ func (j *job) saveCursor(ctx context.Context, db querier, c cursor) error {
 
 // endPass starts another pass if rows are left, which programs changed meanwhile, and
 // reports whether none are.
-func (j *job) endPass(ctx context.Context, a Action, c *cursor) (done bool, err error) {
+func (j *job) endPass(ctx context.Context, a action, c *cursor) (done bool, err error) {
 	var left bool
 	if err := j.conn.QueryRowContext(ctx, a.SQL[1]).Scan(&left); err != nil {
 		return false, err
@@ -394,7 +394,7 @@ func (j *job) endPass(ctx context.Context, a Action, c *cursor) (done bool, err 
 }
 
 // noProgress returns the error for rows that a pass couldn't update.
-func (j *job) noProgress(ctx context.Context, a Action) error {
+func (j *job) noProgress(ctx context.Context, a action) error {
 	triggers, err := texts(ctx, j.conn, `SELECT quote_ident(tgname) FROM pg_trigger WHERE tgrelid = $1::text::regclass AND NOT tgisinternal AND tgtype & 19 = 19 AND tgname !~ '`+ownTriggers+`'
 		AND (tgenabled IN ('A', 'R') OR tgenabled = 'O' AND NOT $2::boolean) ORDER BY 1`, a.Fill.Table, j.state.job.ReplicaRole)
 	if err != nil {
@@ -435,7 +435,7 @@ func (l *lagCheck) lag(current walPosition, replayed int64) time.Duration {
 }
 
 // waitForReplicas pauses while a replica is further behind than MaxLag.
-func (j *job) waitForReplicas(ctx context.Context, a Action, rows int64) error {
+func (j *job) waitForReplicas(ctx context.Context, a action, rows int64) error {
 	l := &j.lag
 	if j.o.MaxLag < 0 || time.Since(l.checked) < time.Second {
 		return nil

@@ -17,11 +17,44 @@ const (
 	kindTrial    = "trial"    // a transaction that rolls back
 )
 
+// An action is an Action as rekey_state stores it.
+type action struct {
+	Action
+	Fill *fill `json:"fill,omitempty"`
+	// Objects are tables and views whose properties the action must keep.
+	Objects *objects `json:"objects,omitempty"`
+}
+
+// public returns the exported part of actions.
+func public(list []action) []Action {
+	actions := make([]Action, len(list))
+	for i, a := range list {
+		actions[i] = a.Action
+	}
+	return actions
+}
+
+func ofStep(actions []action, step Step) []action {
+	return slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return a.Step != step })
+}
+
+// A script collects the actions of a step.
+type script struct {
+	step Step
+	list []action
+}
+
+// add adds an action, and returns it.
+func (s *script) add(kind, title string, sql ...string) *action {
+	s.list = append(s.list, action{Action: Action{Step: s.step, Kind: kind, Title: title, SQL: sql}})
+	return &s.list[len(s.list)-1]
+}
+
 // compareKeys is the title of the check of the rows.
 const compareKeys = "compare the keys of all rows"
 
 // actions renders the actions of all steps.
-func (m *model) actions(o Options) []Action {
+func (m *model) actions(o Options) []action {
 	return slices.Concat(m.expand(o), m.backfill(o), m.validate(o), m.contract(o), m.abort(o))
 }
 
@@ -163,10 +196,9 @@ func relationNames(list []*relation) []string {
 
 // expand renders the actions of expand. Rows that programs insert before all triggers exist
 // have no new key, like existing rows.
-func (m *model) expand(o Options) (list []Action) {
-	add := func(title string, sql ...string) {
-		list = append(list, Action{Step: StepExpand, Kind: kindDDL, Title: title, SQL: sql})
-	}
+func (m *model) expand(o Options) []action {
+	step := script{step: StepExpand}
+	add := func(title string, sql ...string) { step.add(kindDDL, title, sql...) }
 	schema := o.Schema
 	var sql []string
 	for _, n := range m.nodes() {
@@ -207,40 +239,37 @@ func (m *model) expand(o Options) (list []Action) {
 		sql = append(sql, protect(schema))
 		add("add triggers to "+strings.Join(relationNames(group), ", "), sql...)
 	}
-	return list
+	return step.list
 }
 
-func (m *model) backfill(o Options) (list []Action) {
-	action := func(kind, title string, sql ...string) *Action {
-		list = append(list, Action{Step: StepBackfill, Kind: kind, Title: title, SQL: sql})
-		return &list[len(list)-1]
-	}
+func (m *model) backfill(o Options) []action {
+	step := script{step: StepBackfill}
 	var done []*key
 	for _, k := range m.parentsFirst() {
 		r := k.root.rel
 		estimate := &fill{Table: r.Name, Rows: int64(r.Rows), Pages: k.InPlace, Moment: k.momentType() != ""}
 		if k.InPlace {
-			action(kindBackfill, "fill keys of "+r.Name, k.fillInPlace(), k.left()).Fill = estimate
+			step.add(kindBackfill, "fill keys of "+r.Name, k.fillInPlace(), k.left()).Fill = estimate
 			done = append(done, k)
 			continue
 		}
 		index := newName("%s_times", r.Plain)
 		temporary := k.needsIndex()
 		if temporary {
-			action(kindIndex, "create index "+ident(index), "CREATE INDEX CONCURRENTLY "+ident(index)+" ON "+r.Name+" ("+strings.Join(k.order(""), ", ")+")").Index = r.Schema + "." + ident(index)
+			step.add(kindIndex, "create index "+ident(index), "CREATE INDEX CONCURRENTLY "+ident(index)+" ON "+r.Name+" ("+strings.Join(k.order(""), ", ")+")").Index = r.Schema + "." + ident(index)
 		}
-		action(kindBackfill, "fill keys of "+r.Name, m.fillKeys(k, done, o.Schema), k.left()).Fill = estimate
+		step.add(kindBackfill, "fill keys of "+r.Name, m.fillKeys(k, done, o.Schema), k.left()).Fill = estimate
 		if temporary {
-			action(kindDDL, "drop index "+ident(index), append(lock(allPrograms, r.Name), "DROP INDEX IF EXISTS "+r.Schema+"."+ident(index))...)
+			step.add(kindDDL, "drop index "+ident(index), append(lock(allPrograms, r.Name), "DROP INDEX IF EXISTS "+r.Schema+"."+ident(index))...)
 		}
 		done = append(done, k)
 	}
 	for _, r := range m.relations {
 		if fillSQL, left := m.fillReferences(r, o.Schema); fillSQL != "" {
-			action(kindBackfill, "fill references of "+r.Name, fillSQL, left).Fill = &fill{Table: r.Name, Rows: int64(r.Rows), Pages: true}
+			step.add(kindBackfill, "fill references of "+r.Name, fillSQL, left).Fill = &fill{Table: r.Name, Rows: int64(r.Rows), Pages: true}
 		}
 	}
-	return list
+	return step.list
 }
 
 // parentsFirst returns the keys so that a table comes after the tables that it refers to,
@@ -337,11 +366,9 @@ func (m *model) changedChecks() (list []*check) {
 	return list
 }
 
-func (m *model) validate(o Options) (list []Action) {
-	add := func(kind, title string, sql ...string) *Action {
-		list = append(list, Action{Step: StepValidate, Kind: kind, Title: title, SQL: sql})
-		return &list[len(list)-1]
-	}
+func (m *model) validate(o Options) []action {
+	step := script{step: StepValidate}
+	add := step.add
 	if len(m.relations) == 0 {
 		return nil
 	}
@@ -356,11 +383,10 @@ func (m *model) validate(o Options) (list []Action) {
 		}
 	}
 	// A repeated step replaces the constraints.
-	var validations []Action
+	validations := script{step: StepValidate}
 	constraint := func(r *relation, name, definition string, valid bool) string {
 		if valid {
-			validations = append(validations, Action{Step: StepValidate, Kind: kindDDL, Title: "validate constraint " + name + " of " + r.Name,
-				SQL: []string{stopVacuum(r.Name), "ALTER TABLE " + r.Name + " VALIDATE CONSTRAINT " + name}})
+			validations.add(kindDDL, "validate constraint "+name+" of "+r.Name, stopVacuum(r.Name), "ALTER TABLE "+r.Name+" VALIDATE CONSTRAINT "+name)
 		}
 		return "DROP CONSTRAINT IF EXISTS " + name + ", ADD CONSTRAINT " + name + " " + definition + " NOT VALID"
 	}
@@ -385,14 +411,14 @@ func (m *model) validate(o Options) (list []Action) {
 		name := freshConstraint(f.Name)
 		add(kindDDL, "add foreign key "+name+" to "+r.Name, append(m.lockBoth(f), "ALTER TABLE "+r.Name+" "+constraint(r, name, f.create(m), f.Valid))...)
 	}
-	list = append(list, validations...)
+	step.list = append(step.list, validations.list...)
 	for _, r := range m.relations {
 		add(kindDDL, "analyze "+r.Name, stopVacuum(r.Name), "ANALYZE "+r.Name+" ("+strings.Join(each(r.columns, func(c *column) string { return c.fresh }), ", ")+")")
 	}
 	add(kindCheck, compareKeys, m.rowChecks(o)...)
 	add(kindDDL, "create views for programs of the new version", m.createViews(o)...)
 	add(kindCheck, "check the views", m.viewCheck(o), m.viewPrivileges(o))
-	return list
+	return step.list
 }
 
 // rowChecks renders queries whose rows are findings.

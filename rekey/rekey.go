@@ -3,6 +3,7 @@ package rekey
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,15 +189,8 @@ type Plan struct {
 }
 
 // Step returns the actions of a step.
-func (p *Plan) Step(step Step) []Action { return ofStep(p.Actions, step) }
-
-func ofStep(actions []Action, step Step) (list []Action) {
-	for _, a := range actions {
-		if a.Step == step {
-			list = append(list, a)
-		}
-	}
-	return list
+func (p *Plan) Step(step Step) []Action {
+	return slices.DeleteFunc(slices.Clone(p.Actions), func(a Action) bool { return a.Step != step })
 }
 
 // A Table is a table with columns that change.
@@ -235,9 +229,6 @@ type Action struct {
 	SQL   []string `json:"sql"`
 	// Index is the name of the index of a CREATE INDEX CONCURRENTLY, schema-qualified.
 	Index string `json:"index,omitempty"`
-	Fill  *fill  `json:"fill,omitempty"`
-	// Objects are tables and views whose properties the action must keep.
-	Objects *objects `json:"objects,omitempty"`
 }
 
 // A Status is the state of a rekey.

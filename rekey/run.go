@@ -140,7 +140,7 @@ func (j *job) perform(ctx context.Context, step Step) error {
 	return nil
 }
 
-func (j *job) act(ctx context.Context, a Action) error {
+func (j *job) act(ctx context.Context, a action) error {
 	switch a.Kind {
 	case kindIndex:
 		if err := j.createIndex(ctx, a); err != nil {
@@ -207,7 +207,7 @@ func (j *job) tx(ctx context.Context, lockTimeout time.Duration, f func(tx *sql.
 }
 
 // execute runs statements of an action.
-func (j *job) execute(ctx context.Context, tx *sql.Tx, a Action, statements []string) error {
+func (j *job) execute(ctx context.Context, tx *sql.Tx, a action, statements []string) error {
 	for _, s := range statements {
 		var err error
 		if isLock(s) {
@@ -230,7 +230,7 @@ func isLock(statement string) bool { return strings.HasPrefix(statement, "LOCK T
 // lock runs a LOCK TABLE. A weak lock waits until an autovacuum ends. The attempts to get
 // another lock are repeated in the same transaction, so that no autovacuum begins meanwhile.
 // Each of them waits for one table after another, so the sum is limited, too.
-func (j *job) lock(ctx context.Context, tx *sql.Tx, a Action, statement string) error {
+func (j *job) lock(ctx context.Context, tx *sql.Tx, a action, statement string) error {
 	perTable, sum := milliseconds(j.o.LockTimeout), milliseconds(3*j.o.LockTimeout)
 	run := func(perTable, sum, statement string) error {
 		_, err := tx.ExecContext(ctx, "SELECT set_config('lock_timeout', "+perTable+", true), set_config('statement_timeout', "+sum+", true)")
@@ -277,7 +277,7 @@ func isLockFailure(state string) bool {
 }
 
 // retry repeats f with pauses while it doesn't get its locks.
-func (j *job) retry(ctx context.Context, a Action, f func(attempt int) error) error {
+func (j *job) retry(ctx context.Context, a action, f func(attempt int) error) error {
 	begun := time.Now()
 	reported, deadline := begun, begun.Add(j.o.LockWait)
 	for attempt := 0; ; attempt++ {
@@ -331,7 +331,7 @@ func (j *job) holder(ctx context.Context) string {
 
 // createIndex creates an index that doesn't exist or is invalid. CREATE INDEX CONCURRENTLY
 // waits for all transactions, without blocking others.
-func (j *job) createIndex(ctx context.Context, a Action) error {
+func (j *job) createIndex(ctx context.Context, a action) error {
 	if err := j.started(ctx, a); err != nil {
 		return err
 	}
@@ -363,7 +363,7 @@ func (j *job) createIndex(ctx context.Context, a Action) error {
 
 // watchIndex reports the progress of CREATE INDEX CONCURRENTLY once per second, until stop is
 // called. It reports nothing if the pool has no other connection.
-func (j *job) watchIndex(ctx context.Context, a Action) (stop func(), err error) {
+func (j *job) watchIndex(ctx context.Context, a action) (stop func(), err error) {
 	var pid int64
 	if err := j.conn.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
 		return nil, err
@@ -388,7 +388,7 @@ func (j *job) watchIndex(ctx context.Context, a Action) (stop func(), err error)
 }
 
 // check runs queries whose rows are findings.
-func (j *job) check(ctx context.Context, a Action) error {
+func (j *job) check(ctx context.Context, a action) error {
 	if err := j.started(ctx, a); err != nil {
 		return err
 	}
@@ -430,7 +430,7 @@ func inconsistent(findings []string) error {
 }
 
 // change runs the statements of an action, and compares the catalog before and after.
-func (j *job) change(ctx context.Context, tx *sql.Tx, a Action) error {
+func (j *job) change(ctx context.Context, tx *sql.Tx, a action) error {
 	if a.Objects == nil {
 		return j.execute(ctx, tx, a, a.SQL)
 	}

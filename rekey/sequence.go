@@ -12,12 +12,9 @@ func (m *model) sequenceUsers(c *column) (list []string) {
 	if c.Sequence == "" {
 		return nil
 	}
-	sequence := &text{}
-	sequence.parse(c.Sequence)
-	qualified := sequence.qualified[0]
-	plain := strings.TrimPrefix(qualified, sequence.bare[0]+".")
+	_, plain := splitColumn(c.Sequence)
 	for _, f := range m.functions {
-		if slices.Contains(f.text().bare, plain) || slices.Contains(f.text().qualified, qualified) {
+		if f.names(plain) {
 			list = append(list, f.Name)
 		}
 	}
@@ -39,7 +36,7 @@ func (m *model) checkSequences() {
 			}
 		}
 		for _, f := range m.functions {
-			if slices.Contains(f.text().calls, "pg_get_serial_sequence") && slices.ContainsFunc(m.uses(f), func(u use) bool { return u.relation == k.root.rel.Name }) {
+			if f.names("pg_get_serial_sequence") && slices.ContainsFunc(m.uses(f), func(u use) bool { return u.relation == k.root.rel.Name }) {
 				m.note("function "+f.Name, "names %s and calls pg_get_serial_sequence, which returns NULL after contract", "name a sequence that isn't dropped", k.root.rel.Name)
 			}
 		}

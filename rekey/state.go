@@ -26,7 +26,7 @@ type state struct {
 // A savedJob is the plan as Expand stores it.
 type savedJob struct {
 	Spec        Spec
-	Actions     []Action
+	Actions     []action
 	Tables      []string // OIDs
 	ReplicaRole bool
 	// Objects are the tables and views of the plan, with the Fingerprint that they had.
@@ -45,12 +45,12 @@ func (s state) next() Step {
 
 // first returns the index of the first action of a step.
 func (s state) first(step Step) int {
-	return slices.IndexFunc(s.job.Actions, func(a Action) bool { return a.Step == step })
+	return slices.IndexFunc(s.job.Actions, func(a action) bool { return a.Step == step })
 }
 
 // contracted reports whether contract has begun to change the tables.
 func (s state) contracted() bool {
-	return s.next() == StepContract && slices.ContainsFunc(s.job.Actions[s.first(StepContract):s.position], func(a Action) bool { return a.Kind == kindDDL })
+	return s.next() == StepContract && slices.ContainsFunc(s.job.Actions[s.first(StepContract):s.position], func(a action) bool { return a.Kind == kindDDL })
 }
 
 func readState(ctx context.Context, db interface {
@@ -102,7 +102,7 @@ const stateColumns = "only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row)
 	"started_at timestamptz NOT NULL DEFAULT clock_timestamp(), updated_at timestamptz NOT NULL DEFAULT clock_timestamp()"
 
 // begin creates the schema of the job and the state.
-func (j *job) begin(ctx context.Context, tx *sql.Tx, a Action) error {
+func (j *job) begin(ctx context.Context, tx *sql.Tx, a action) error {
 	text, err := json.Marshal(j.state.job)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (j *job) begin(ctx context.Context, tx *sql.Tx, a Action) error {
 }
 
 // started records the step of an action that can't run in one transaction.
-func (j *job) started(ctx context.Context, a Action) error {
+func (j *job) started(ctx context.Context, a action) error {
 	if j.state.step == a.Step {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (j *job) started(ctx context.Context, a Action) error {
 }
 
 // advance records the end of an action.
-func (j *job) advance(ctx context.Context, tx *sql.Tx, a Action) error {
+func (j *job) advance(ctx context.Context, tx *sql.Tx, a action) error {
 	next := j.state
 	next.exists, next.step, next.cursor = true, a.Step, ""
 	next.position++

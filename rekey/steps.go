@@ -96,7 +96,7 @@ func (m *model) result(o Options) *Plan {
 		p.Tables = append(p.Tables, t)
 	}
 	if len(m.problems) == 0 {
-		p.Actions = m.actions(o)
+		p.Actions = public(m.actions(o))
 	}
 	return p
 }
@@ -260,7 +260,7 @@ func ReadStatus(ctx context.Context, db *sql.DB, o Options) (Status, error) {
 	}
 	status := Status{Spec: s.job.Spec, Step: s.step, Next: s.next(), StartedAt: s.startedAt, UpdatedAt: s.updatedAt}
 	if s.exists {
-		status.Actions = s.job.Actions[s.position:]
+		status.Actions = public(s.job.Actions[s.position:])
 	}
 	if status.Next == s.step {
 		status.Action = status.Actions[0].Title

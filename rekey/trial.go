@@ -164,7 +164,7 @@ func (m *model) readTrustedPath(ctx context.Context, db querier) error {
 var errTried = errors.New("nothing failed")
 
 // try runs a trial. It returns errTried if nothing fails with the new keys alone.
-func (j *job) try(ctx context.Context, tx *sql.Tx, a Action) error {
+func (j *job) try(ctx context.Context, tx *sql.Tx, a action) error {
 	var before []error
 	var findings []string
 	for _, s := range a.SQL {

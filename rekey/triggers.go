@@ -191,20 +191,17 @@ const (
         END IF;`
 )
 
-// existing renders the statements that find a row with the same key as a new one, or claim the
-// key. Programs that insert an existing row with ON CONFLICT need no claim: DO UPDATE locks
-// the row anyway, and DO NOTHING must not. The lock is needed before the server looks for the
-// row: while another program updates it, the server can miss it.
+// existing renders the statements that find and lock a row with the same key as a new one, or
+// claim the key. The lock is needed before the server looks for the row: while another program
+// updates it, the server can miss it.
 func existing(r *relation, into, condition, claims string) string {
 	row := find(r, into, condition)
 	return row + "\n            IF NOT FOUND THEN\n                " + claims + "\n                " + row + "\n            END IF;"
 }
 
-// find renders the statements that find and lock a row.
+// find renders a statement that finds and locks a row.
 func find(r *relation, into, condition string) string {
-	from := "FROM ONLY " + r.Name + " t WHERE " + condition
-	return into + " " + from + "; IF FOUND THEN GET DIAGNOSTICS context = PG_CONTEXT;" +
-		" IF coalesce(nullif(split_part(context, 'SQL statement \"', 2), ''), right(current_query(), 2000)) ~* 'do[[:space:]]+update' THEN PERFORM " + from + " FOR NO KEY UPDATE; END IF; END IF;"
+	return into + " FROM ONLY " + r.Name + " t WHERE " + condition + " FOR NO KEY UPDATE;"
 }
 
 // readable is a condition under which a transaction reads a table before it inserts a row. A
@@ -318,7 +315,6 @@ func (m *model) triggerSQL(r *relation, n int, schema string) []string {
 #variable_conflict use_column
 DECLARE
     chosen text;
-    context text;
     hash bigint;
 BEGIN
     IF TG_OP = 'INSERT' THEN%s

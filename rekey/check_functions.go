@@ -28,8 +28,10 @@ type function struct {
 	Owned   bool   // the role may change it
 	Path    bool   // it has a search_path of its own
 	Definer bool   // SECURITY DEFINER
-	names   *text
-	Rows    bool // it returns rows of a table that changes
+	Rows    bool   // it returns rows of a table that changes
+
+	text  string   // Source in lower case, without quotes of names
+	words []string // of text
 }
 
 // readFunctions reads the triggers, and the functions that they might call.
@@ -50,102 +52,46 @@ func (m *model) readFunctions(ctx context.Context, db querier, tables string) er
 		ORDER BY 2`), tables, pgArray(m.own))
 }
 
+// expandsRow finds all columns of a row, NEW.* or ($1).*, and expandsTable those of a query, as in
+// SELECT * or o.*, now(). SELECT * INTO fills a variable, which has the columns of the moment.
 var (
-	// sourcePattern splits the text of a function: comments, strings, names and other characters.
-	sourcePattern = regexp.MustCompile(`(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|[\pL_][\pL\pN_$]*|\S`)
-	// comparedRows and message are harmless uses of rows and names.
-	comparedRows = regexp.MustCompile(`(?i)\(?\b(NEW|OLD)\s*\.\s*\*\s*\)?\s*(=|<>|!=|IS\s+(NOT\s+)?DISTINCT\s+FROM)\s*\(?\s*(NEW|OLD)\s*\.\s*\*`)
-	rowArgument  = regexp.MustCompile(`(?i)\b(\w+)\s*\(\s*(NEW|OLD)\s*\.\s*\*\s*\)`) // as in to_jsonb(NEW.*)
-	message      = regexp.MustCompile(`(?i)\bRAISE\s+(\w+\s+)?'(?:[^']|'')*'`)
-	// wholeRow finds all columns of a row: NEW.* or ($1).*.
-	wholeRow = regexp.MustCompile(`(?i)\b(NEW|OLD)\s*\.\s*\*|\)\s*\.\s*\*`)
-	// copiedRows finds statements that copy all columns of tables, such as INSERT INTO t SELECT *
-	// FROM u, and allRows the queries of all columns.
-	copiedRows = regexp.MustCompile(`(?i)\b(INSERT\s+INTO|CREATE)\s[^;]*?(\bSELECT\s+|[\pL\pN_"]\s*\.\s*)\*[^;]*`)
-	allRows    = regexp.MustCompile(`(?i)\bSELECT\s+\*[^;]*`)
+	expandsRow   = regexp.MustCompile(`(?i)(\b(NEW|OLD)|\))\s*\.\s*\*`)
+	expandsTable = regexp.MustCompile(`(?i)\bSELECT\s+\*(\s*INTO\b)?|[\pL\pN_"]\s*\.\s*\*\s*(,|FROM\b)`)
+	word         = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
+	call         = regexp.MustCompile(`([\pL_][\pL\pN_$]*)\s*\(`)
 )
 
-// expandsRows reports whether a function names all columns of a row, which has more columns
-// until contract. changes reports whether a statement names a table with such rows.
-func expandsRows(source string, transition bool, changes func(statement string) bool) bool {
-	source = rowArgument.ReplaceAllStringFunc(comparedRows.ReplaceAllString(source, ""), func(s string) string {
-		if name := rowArgument.FindStringSubmatch(s)[1]; strings.EqualFold(name, "VALUES") {
-			return s
-		}
-		return ""
-	})
-	return wholeRow.MatchString(source) || slices.ContainsFunc(copiedRows.FindAllString(source, -1), changes) ||
-		transition && slices.ContainsFunc(allRows.FindAllString(source, -1), changes)
+// The text of a function isn't parsed: a name counts wherever it stands, also in a comment or
+// a string, in upper or lower case. So a rule can refuse more than it needs to, but misses
+// nothing except for names that a function composes.
+
+// names reports whether the text contains a name as a word.
+func (f *function) names(name string) bool {
+	if f.words == nil {
+		f.text = strings.ReplaceAll(strings.ToLower(f.Source), `"`, "")
+		f.words = word.FindAllString(f.text, -1)
+	}
+	name = strings.ToLower(name)
+	if word.FindString(name) != name {
+		return strings.Contains(f.text, strings.ReplaceAll(name, `"`, ""))
+	}
+	return slices.Contains(f.words, name)
 }
 
-// changesIn returns a function that reports whether a statement of a trigger's function names a
-// table, a view or a function whose rows change, or a transition table. It is true for SQL
-// that is composed.
-func (m *model) changesIn(f *function, t *trigger) func(statement string) bool {
-	return func(statement string) bool {
-		part := &function{Source: statement, Path: f.Path}
-		names := part.text()
-		return f.text().dynamic || len(m.uses(part)) > 0 || slices.Contains(names.bare, t.Old) || slices.Contains(names.bare, t.New) ||
-			slices.ContainsFunc(m.functions, func(g *function) bool { return g.Rows && slices.Contains(names.calls, g.Plain) })
-	}
+// calls returns the names before an open parenthesis.
+func calls(text string) []string {
+	return each(call.FindAllStringSubmatch(strings.ToLower(text), -1), func(s []string) string { return s[1] })
 }
+
+// dynamic reports whether the text can run statements that it composes.
+func (f *function) dynamic() bool { return f.names("EXECUTE") }
 
 // unquote returns a name as in the catalog.
 func unquote(name string) string {
 	if strings.HasPrefix(name, `"`) {
-		return undouble(name, `"`)
+		return strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(name, `"`), `"`), `""`, `"`)
 	}
 	return strings.ToLower(name)
-}
-
-// undouble returns the text between two quotes, which are double in it.
-func undouble(text, quote string) string {
-	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(text, quote), quote), quote+quote, quote)
-}
-
-// A text lists the names in the text of a function.
-type text struct {
-	bare      []string // names of columns, types and tables without a schema
-	qualified []string // names with a schema
-	calls     []string // names before an open parenthesis
-	dynamic   bool     // it runs SQL that it composes
-}
-
-// parse reads the text of a function. Strings count, since they can be parts of a statement.
-func (t *text) parse(source string) {
-	list := sourcePattern.FindAllString(source, -1)
-	list = slices.DeleteFunc(list, func(s string) bool { return strings.HasPrefix(s, "--") || strings.HasPrefix(s, "/*") })
-	at := func(i int) string {
-		if i < 0 || i >= len(list) {
-			return ""
-		}
-		return list[i]
-	}
-	for i, s := range list {
-		switch {
-		case strings.HasPrefix(s, "'"):
-			t.parse(undouble(s, "'"))
-		case !namePattern.MatchString(s):
-		case at(i-1) == ".":
-			t.qualified = append(t.qualified, unquote(at(i-2))+"."+unquote(s))
-		case strings.EqualFold(s, "EXECUTE"):
-			t.dynamic = true
-		default:
-			t.bare = append(t.bare, unquote(s))
-		}
-		if namePattern.MatchString(s) && at(i+1) == "(" {
-			t.calls = append(t.calls, unquote(s))
-		}
-	}
-}
-
-// text returns the names in the text of a function. It is read once.
-func (f *function) text() *text {
-	if f.names == nil {
-		f.names = &text{}
-		f.names.parse(message.ReplaceAllString(f.Source, ""))
-	}
-	return f.names
 }
 
 // A use is a table or a view that a function names.
@@ -156,11 +102,10 @@ type use struct {
 
 // uses returns the tables and views that change and that a function names.
 func (m *model) uses(f *function) (list []use) {
-	names := f.text()
 	add := func(schema, plain, name string) {
-		bare := slices.Contains(names.bare, plain)
-		if bare || slices.Contains(names.qualified, schema+"."+plain) {
-			list = append(list, use{name, bare && !f.Path})
+		if f.names(plain) {
+			rest := &function{Source: strings.ReplaceAll(f.text, strings.ToLower(schema+"."+plain), "")}
+			list = append(list, use{name, !f.Path && rest.names(plain)})
 		}
 	}
 	for _, r := range m.relations {
@@ -172,27 +117,39 @@ func (m *model) uses(f *function) (list []use) {
 	return list
 }
 
-// allUses returns the uses of a function and of the functions that it calls.
-func (m *model) allUses(f *function) (list []use) {
-	seen := map[*function]bool{}
-	var visit func(f *function, path bool)
-	visit = func(f *function, path bool) {
-		if seen[f] {
-			return
-		}
-		seen[f] = true
-		path = path || f.Path
-		for _, u := range m.uses(f) {
-			list = append(list, use{u.relation, u.bare && !path})
-		}
+// called returns a function with the functions that it calls.
+func (m *model) called(f *function) []*function {
+	list := []*function{f}
+	for i := 0; i < len(list); i++ {
+		names := calls(list[i].Source)
 		for _, g := range m.functions {
-			if slices.Contains(f.text().calls, g.Plain) {
-				visit(g, path)
+			if slices.Contains(names, strings.ToLower(g.Plain)) && !slices.Contains(list, g) {
+				list = append(list, g)
 			}
 		}
 	}
-	visit(f, false)
 	return list
+}
+
+// allUses returns the uses of a function and of the functions that it calls.
+func (m *model) allUses(f *function) (list []use) {
+	for _, g := range m.called(f) {
+		for _, u := range m.uses(g) {
+			list = append(list, use{u.relation, u.bare && !f.Path})
+		}
+	}
+	return list
+}
+
+// expands reports whether the function of a trigger names all columns of a row, or of a query in
+// a text that names a table with such rows.
+func (m *model) expands(f *function, t *trigger) bool {
+	if expandsRow.MatchString(f.Source) {
+		return true
+	}
+	return slices.ContainsFunc(expandsTable.FindAllStringSubmatch(f.Source, -1), func(s []string) bool { return s[1] == "" }) &&
+		(f.dynamic() || len(m.uses(f)) > 0 || t.Old != "" && f.names(t.Old) || t.New != "" && f.names(t.New) ||
+			slices.ContainsFunc(m.called(f), func(g *function) bool { return g.Rows }))
 }
 
 // recompile renders statements after which sessions compile the functions again that work on
@@ -253,14 +210,14 @@ func (m *model) checkFunctions() {
 		if !f.Owned {
 			problem(f, t, "belongs to %s, and you aren't a member of that role", "run rekey as its owner, or give it to the owner of the tables", f.Owner)
 		}
-		if expandsRows(f.Source, t.Old+t.New != "", m.changesIn(f, t)) {
-			problem(f, t, "expands a row, such as NEW.*, and the table has more columns until contract", "name the columns")
+		if m.expands(f, t) {
+			problem(f, t, "expands a row, such as NEW.*, and the table has more columns until contract", "name the columns, or write NEW without .*")
 		}
 		if kind := m.narrow(f); kind != "" && !noted[f.Name] {
 			noted[f.Name] = true
 			m.note(object, "names the type %s, which can't hold a new key", "check that it doesn't hold one; contract tries the trigger with a row before it changes anything", kind)
 		}
-		if f.text().dynamic {
+		if f.dynamic() {
 			m.linked = true // the SQL could work on any table
 			if !f.Path {
 				problem(f, t, "has EXECUTE and no search_path, so names could mean views with new keys in programs of the new version", remedy(f))
@@ -287,7 +244,7 @@ func (m *model) checkFunctions() {
 		slices.Sort(tables)
 		m.linked = m.linked || len(slices.Compact(tables)) > 1
 		for _, k := range m.moved() {
-			if !f.Path && slices.Contains(calls(k.oldExpr), f.Plain) {
+			if !f.Path && slices.Contains(calls(k.oldExpr), strings.ToLower(f.Plain)) {
 				m.problem("function "+f.Name, "chooses old keys of %s, and has no search_path", remedy(f), k.root.rel.Name)
 			}
 		}
@@ -320,19 +277,11 @@ func (m *model) narrow(f *function) string {
 	if slices.ContainsFunc(m.moved(), func(k *key) bool { return k.format.sqlType == "uuid" }) {
 		kinds = append(kinds, "bigint", "int8")
 	}
-	arguments := &text{}
-	arguments.parse(f.Name)
-	for _, name := range append(arguments.bare, f.text().bare...) {
-		if slices.Contains(kinds, name) {
+	arguments := &function{Source: f.Name}
+	for _, name := range kinds {
+		if arguments.names(name) || f.names(name) {
 			return name
 		}
 	}
 	return ""
-}
-
-// calls returns the names of the functions in an expression.
-func calls(expression string) []string {
-	t := &text{}
-	t.parse(expression)
-	return t.calls
 }
