@@ -1,56 +1,10 @@
 package rekey
 
 import (
-	"context"
 	"regexp"
 	"slices"
 	"strings"
 )
-
-// A trigger is a trigger of the user on a table.
-type trigger struct {
-	Table    int64
-	Name     string // without quotes
-	Function int64
-	Before   bool // BEFORE INSERT OR UPDATE … FOR EACH ROW
-	// Old and New are the names of transition tables.
-	Old, New string
-}
-
-// A function is a function of the user in a language that the server doesn't analyze. Its text
-// can name tables, which are other relations in programs of the new version.
-type function struct {
-	OID     int64
-	Name    string // with its argument types
-	Plain   string // without schema
-	Source  string
-	Owner   string // quoted
-	Owned   bool   // the role may change it
-	Path    bool   // it has a search_path of its own
-	Definer bool   // SECURITY DEFINER
-	Rows    bool   // it returns rows of a table that changes
-
-	text  string   // Source in lower case, without quotes of names
-	words []string // of text
-}
-
-// readFunctions reads the triggers, and the functions that they might call.
-func (m *model) readFunctions(ctx context.Context, db querier, tables string) error {
-	err := readJSON(ctx, db, &m.triggers, rows(`SELECT t.tgrelid::bigint AS "Table", t.tgname AS "Name", t.tgfoid::bigint AS "Function", t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgenabled IN ('O', 'A') AS "Before",
-		coalesce(t.tgoldtable, '') AS "Old", coalesce(t.tgnewtable, '') AS "New"
-		FROM pg_catalog.pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '`+ownTriggers+`' ORDER BY 1, 2`), tables)
-	if err != nil {
-		return err
-	}
-	return readJSON(ctx, db, &m.functions, rows(`SELECT p.oid::bigint AS "OID", p.oid::regprocedure::text AS "Name", p.proname AS "Plain", p.prosrc AS "Source",
-		pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(p.proowner)) AS "Owner", pg_catalog.pg_has_role(p.proowner, 'USAGE') AS "Owned", p.prosecdef AS "Definer",
-		EXISTS (SELECT FROM pg_catalog.unnest(p.proconfig) s WHERE pg_catalog.starts_with(s, 'search_path=')) AS "Path",
-		EXISTS (SELECT FROM pg_catalog.pg_type t WHERE t.oid = p.prorettype AND t.typrelid = ANY ($1::text::oid[])) AS "Rows"
-		FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-		WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) AND p.pronamespace::regnamespace::text <> ALL ($2::text::text[]) AND l.lanname NOT IN ('c', 'internal') AND p.prosqlbody IS NULL AND p.prokind <> 'a'
-			AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-		ORDER BY 2`), tables, pgArray(m.own))
-}
 
 // expandsRow finds all columns of a row, NEW.* or ($1).*, and expandsTable those of a query, as in
 // SELECT * or o.*, now(). SELECT * INTO fills a variable, which has the columns of the moment.
@@ -150,32 +104,6 @@ func (m *model) expands(f *function, t *trigger) bool {
 	return slices.ContainsFunc(expandsTable.FindAllStringSubmatch(f.Source, -1), func(s []string) bool { return s[1] == "" }) &&
 		(f.dynamic() || len(m.uses(f)) > 0 || t.Old != "" && f.names(t.Old) || t.New != "" && f.names(t.New) ||
 			slices.ContainsFunc(m.called(f), func(g *function) bool { return g.Rows }))
-}
-
-// recompile renders statements after which sessions compile the functions again that work on
-// tables. Otherwise, their variables and queries would keep the types of the old columns.
-func (m *model) recompile(tables []*relation) (sql []string) {
-	isTable := func(list []*relation, name string) bool {
-		return slices.Contains(relationNames(list), name)
-	}
-	of := func(f *function) bool {
-		return slices.ContainsFunc(m.triggers, func(t *trigger) bool {
-			return t.Function == f.OID && isTable(tables, m.relation(t.Table).Name)
-		}) || slices.ContainsFunc(m.uses(f), func(u use) bool {
-			return isTable(tables, u.relation) || !isTable(m.relations, u.relation) // a view
-		})
-	}
-	for _, f := range m.functions {
-		if !f.Owned || !of(f) {
-			continue
-		}
-		security := "INVOKER" // unchanged
-		if f.Definer {
-			security = "DEFINER"
-		}
-		sql = append(sql, "ALTER ROUTINE "+f.Name+" SECURITY "+security)
-	}
-	return sql
 }
 
 // checkFunctions looks for functions that would work on other rows, or with other columns.

@@ -682,13 +682,13 @@ WITH pairs (original, view) AS (VALUES ('public.customers'::regclass, 'rekeyed.c
 SELECT format(CASE WHEN missing THEN '%1$s%3$s of role %5$s on %4$s is new: GRANT %1$s ON %2$s TO %5$s%3$s' ELSE '%1$s%3$s of role %5$s on %4$s is gone: REVOKE %1$s ON %2$s FROM %5$s' END, privilege, view, option, original, role)
 FROM single ORDER BY original::text, privilege, role;
 SELECT 'role ' || role || ' inserts into public.customers, and can''t execute sortkey.next_sno(integer, integer), the default after contract; GRANT USAGE ON SCHEMA sortkey TO ' || role || '; GRANT EXECUTE ON FUNCTION sortkey.next_sno(integer, integer) TO ' || role FROM (SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
-			FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 1
-				UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = 1) g
-			WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, 'sortkey', 'USAGE') AND has_function_privilege(g.grantee, 'sortkey.next_sno(integer, integer)', 'EXECUTE'))) x;
+    FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 1
+    UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = 1) g
+    WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, 'sortkey', 'USAGE') AND has_function_privilege(g.grantee, 'sortkey.next_sno(integer, integer)', 'EXECUTE'))) x;
 SELECT 'role ' || role || ' inserts into public.orders, and can''t execute sortkey.next_snowflake(integer), the default after contract; GRANT USAGE ON SCHEMA sortkey TO ' || role || '; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO ' || role FROM (SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
-			FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 2
-				UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = 2) g
-			WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, 'sortkey', 'USAGE') AND has_function_privilege(g.grantee, 'sortkey.next_snowflake(integer)', 'EXECUTE'))) x;
+    FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 2
+    UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = 2) g
+    WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, 'sortkey', 'USAGE') AND has_function_privilege(g.grantee, 'sortkey.next_snowflake(integer)', 'EXECUTE'))) x;
 
 -- contract, trial: try the triggers of public.orders
 LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;

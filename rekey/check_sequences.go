@@ -43,16 +43,6 @@ func (m *model) checkSequences() {
 	}
 }
 
-// maxOld returns the largest value that fits the types of the old key and of all references to
-// it. It is an integer.
-func (k *key) maxOld() int64 {
-	bits := 63
-	for _, c := range k.columns {
-		bits = min(bits, map[string]int{"int2": 15, "int4": 31, "int8": 63}[c.Base])
-	}
-	return int64(1)<<bits - 1
-}
-
 // checkExhausted looks for sequences with few values left. Until contract, each new row needs an
 // old key, also that of a program of the new version.
 func (m *model) checkExhausted(ctx context.Context, db querier) error {
@@ -64,9 +54,7 @@ func (m *model) checkExhausted(ctx context.Context, db querier) error {
 			Increment, Min, Max, Last, Smallest int64
 			Cycle, Called                       bool
 		}
-		err := readJSON(ctx, db, &s, `SELECT row_to_json(x)::text FROM (SELECT s.seqincrement AS "Increment", s.seqmin AS "Min", s.seqmax AS "Max", s.seqcycle AS "Cycle", v.last_value AS "Last", v.is_called AS "Called",
-			(SELECT coalesce(min(`+k.root.Quoted+`), 0) FROM ONLY `+k.root.rel.Name+`) AS "Smallest"
-			FROM pg_sequence s, `+k.root.Sequence+` v WHERE s.seqrelid = $1::text::regclass) x`, k.root.Sequence)
+		err := readJSON(ctx, db, &s, query("sequence", map[string]string{"Column": k.root.Quoted, "Table": k.root.rel.Name, "Sequence": k.root.Sequence}), k.root.Sequence)
 		if err != nil {
 			return err
 		}

@@ -111,3 +111,11 @@ func (t Times) unit() int64 {
 	}
 	return t.Unit.Microseconds()
 }
+
+var baseTypes = map[string]string{"int2": "integer", "int4": "integer", "int8": "integer", "uuid": "uuid", "text": "text", "varchar": "text", "bpchar": "text"}
+
+// ulidDigits are the digits of Crockford's base 32.
+const ulidDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+// newULID is an SQL expression for a ULID of now.
+var newULID = query("ulid", ulidDigits)

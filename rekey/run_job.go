@@ -15,6 +15,7 @@ import (
 
 	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/internal/trust"
+	"github.com/sortkey/sortkey/migrations"
 )
 
 // A job is a call of a step.
@@ -314,15 +315,9 @@ func (j *job) retry(ctx context.Context, a action, f func(attempt int) error) er
 	}
 }
 
-// session is an SQL expression that describes a row a of pg_stat_activity.
-const session = `pg_catalog.concat('session ', a.pid, ' (' || nullif(pg_catalog.concat_ws(', ', nullif(a.application_name, ''), nullif(a.backend_type, 'client backend'), a.state), '') || ')')`
-
 // holder describes the oldest other transaction that holds a lock on one of the tables.
 func (j *job) holder(ctx context.Context) string {
-	holders, err := texts(ctx, j.conn, `SELECT concat_ws(' ', `+session+`, 'has a lock on', l.relation::regclass, 'in a transaction since ' || date_trunc('second', a.xact_start))
-		FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-		WHERE l.granted AND l.pid <> pg_backend_pid() AND l.relation = ANY ($1::text::oid[]) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		ORDER BY a.xact_start, a.pid LIMIT 1`, "{"+strings.Join(j.state.job.Tables, ",")+"}")
+	holders, err := texts(ctx, j.conn, query("holder", nil), "{"+strings.Join(j.state.job.Tables, ",")+"}")
 	if err != nil || len(holders) == 0 {
 		return "another transaction holds a lock"
 	}
@@ -375,9 +370,7 @@ func (j *job) watchIndex(ctx context.Context, a action) (stop func(), err error)
 		for sleep(ctx, time.Second) == nil {
 			p := Progress{Step: a.Step, Action: a.Title}
 			err := trust.Read(ctx, j.db, func(tx *sql.Tx) error {
-				return tx.QueryRowContext(ctx, `SELECT p.phase || CASE WHEN p.blocks_total > 0 THEN pg_catalog.concat(', ', 100 * p.blocks_done / p.blocks_total, ' %') ELSE '' END,
-				coalesce((SELECT `+session+` || ' has an open transaction' FROM pg_catalog.pg_stat_activity a WHERE a.pid = p.current_locker_pid), '')
-				FROM pg_catalog.pg_stat_progress_create_index p WHERE p.pid = $1`, pid).Scan(&p.Phase, &p.Waiting)
+				return tx.QueryRowContext(ctx, query("index progress", nil), pid).Scan(&p.Phase, &p.Waiting)
 			})
 			if err == nil {
 				j.o.Progress(p)
@@ -406,6 +399,7 @@ func (j *job) check(ctx context.Context, a action) error {
 func texts(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, query string, args ...any,
+
 ) (list []string, err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -475,4 +469,31 @@ func difference(before, after []string) (findings []string) {
 		}
 	}
 	return findings
+}
+
+// checkJob returns [migrations.ErrUntrusted] if an untrusted role could have written the plan
+// of a job, or the code that its step runs.
+func checkJob(ctx context.Context, db trust.Beginner, schema string, tables []string) error {
+	var findings []trust.Finding
+	err := trust.Read(ctx, db, func(tx *sql.Tx) (err error) {
+		findings, err = trust.Find(ctx, tx, trust.Schemas([]string{schema}, nil))
+		if err == nil && len(findings) == 0 && len(tables) > 0 {
+			findings, err = untrustedTables(ctx, tx, tables)
+			findings = trust.Owners(findings)
+		}
+		return err
+	})
+	if err != nil || len(findings) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s (%s); connect as the role that ran expand, or, if schema %s isn't yours, drop it: %w", trust.List(findings), trust.Rule, schema, migrations.ErrUntrusted)
+}
+
+// jobOwner returns the role that a session acts as in a step: that of the plan's owner, or
+// the session's if it is a superuser.
+func jobOwner(ctx context.Context, conn *sql.Conn, schema, fallback string) (string, error) {
+	var owner sql.NullString
+	err := conn.QueryRowContext(ctx, `SELECT CASE WHEN u.rolsuper THEN current_user ELSE (SELECT pg_catalog.pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::text AND c.relname = 'rekey_state') END FROM pg_catalog.pg_roles u WHERE u.rolname = current_user`, schema).Scan(&owner)
+	return cmp.Or(owner.String, fallback), err
 }

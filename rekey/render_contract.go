@@ -110,8 +110,7 @@ func (k *key) newDefault() string { return k.with(k.format.next, k.Node, "", "")
 // inspect.
 func (m *model) dependentCheck() string {
 	known := each(m.dependents, func(d dependent) string { return literal(d.Identity) })
-	return "SELECT 'would be lost: ' || o FROM (SELECT DISTINCT " + identity + " FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN (" +
-		m.oldColumns() + ")) x (o) WHERE o !~ '\"[ ~]rekey ' AND o NOT IN (" + strings.Join(append(known, "''"), ", ") + ")"
+	return query("dependent check", values{"old": m.oldColumns(), "known": strings.Join(append(known, "''"), ", ")})
 }
 
 // privilegeChecks renders queries for roles that would lose or gain privileges.
@@ -131,11 +130,7 @@ func (m *model) privilegeChecks(o Options) (sql []string) {
 // inserters renders a query for the roles that can insert rows now, and couldn't with the new
 // default.
 func (k *key) inserters(o Options) string {
-	return fmt.Sprintf(`SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
-			FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = %[1]d
-				UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = %[1]d) g
-			WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, %[2]s, 'USAGE') AND has_function_privilege(g.grantee, %[3]s, 'EXECUTE'))`,
-		k.root.rel.OID, literal(o.Config.Schema), literal(k.format.creates))
+	return query("inserters", values{"table": k.root.rel.OID, "schema": o.Config.Schema, "creates": k.format.creates})
 }
 
 // viewPrivileges renders a query for privileges that only a table has, or only its view for
@@ -150,29 +145,15 @@ func (m *model) viewPrivileges(o Options) string {
 	if len(pairs) == 0 {
 		return "SELECT NULL::text WHERE false"
 	}
-	return `WITH pairs (original, view) AS (VALUES ` + strings.Join(pairs, ", ") + `), privileges AS (
-    SELECT p.original, p.view, c.oid = p.view AS of_view, format(E'%s%s\t%s\t%s', a.privilege_type, ' (' || quote_ident(x.name) || ')', coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC'), CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' END) AS line
-    FROM pairs p JOIN pg_class c ON c.oid IN (p.original, p.view), LATERAL (
-        SELECT NULL::name, coalesce(c.relacl, acldefault('r', c.relowner))
-        UNION ALL SELECT t.attname, t.attacl FROM pg_attribute t WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped AND t.attname !~ '^rekey_'
-    ) x (name, acl), aclexplode(x.acl) a WHERE a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') AND a.grantee <> c.relowner
-), single AS (
-    SELECT original, view, NOT bool_or(of_view) AS missing, split_part(line, E'\t', 1) AS privilege, split_part(line, E'\t', 2) AS role, split_part(line, E'\t', 3) AS option
-    FROM privileges GROUP BY original, view, line HAVING count(DISTINCT of_view) = 1
-)
-SELECT format(CASE WHEN missing THEN '%1$s%3$s of role %5$s on %4$s is new: GRANT %1$s ON %2$s TO %5$s%3$s' ELSE '%1$s%3$s of role %5$s on %4$s is gone: REVOKE %1$s ON %2$s FROM %5$s' END, privilege, view, option, original, role)
-FROM single ORDER BY original::text, privilege, role`
+	return query("view privileges", pairs)
 }
 
 // schemaCheck renders a query for objects of others in the schema of the job, such as a table
 // that a program of the new version has created.
 func (m *model) schemaCheck(o Options) string {
 	own := append(m.jobViews(o), jobTables(o.Schema)...)
-	return "SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema " + o.Schema + "; move it to another one with SET SCHEMA' FROM pg_class c WHERE c.relnamespace = " + literal(o.Schema) +
-		"::regnamespace AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN (" + strings.Join(each(own, func(name string) string { return literal(unquote(strings.TrimPrefix(name, o.Schema+"."))) }), ", ") +
-		") AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))" +
-		" UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema " + o.Schema + "; move it to another one with SET SCHEMA' FROM pg_proc p WHERE p.pronamespace = " + literal(o.Schema) +
-		"::regnamespace AND p.proname !~ '^(new_key|old_key|fill)_[0-9]+$'"
+	names := each(own, func(name string) string { return literal(unquote(strings.TrimPrefix(name, o.Schema+"."))) })
+	return query("schema check", values{"schema": o.Schema, "own": strings.Join(names, ", ")})
 }
 
 // replaceViews renders the statements that create the views again, on the relations that a
@@ -359,4 +340,30 @@ func (m *model) abort(o Options) []action {
 	}
 	add(kindEnd, "drop schema "+o.Schema, nil, append(sql, m.dropJob(o)...)...)
 	return step.list
+}
+
+// recompile renders statements after which sessions compile the functions again that work on
+// tables. Otherwise, their variables and queries would keep the types of the old columns.
+func (m *model) recompile(tables []*relation) (sql []string) {
+	isTable := func(list []*relation, name string) bool {
+		return slices.Contains(relationNames(list), name)
+	}
+	of := func(f *function) bool {
+		return slices.ContainsFunc(m.triggers, func(t *trigger) bool {
+			return t.Function == f.OID && isTable(tables, m.relation(t.Table).Name)
+		}) || slices.ContainsFunc(m.uses(f), func(u use) bool {
+			return isTable(tables, u.relation) || !isTable(m.relations, u.relation) // a view
+		})
+	}
+	for _, f := range m.functions {
+		if !f.Owned || !of(f) {
+			continue
+		}
+		security := "INVOKER" // unchanged
+		if f.Definer {
+			security = "DEFINER"
+		}
+		sql = append(sql, "ALTER ROUTINE "+f.Name+" SECURITY "+security)
+	}
+	return sql
 }

@@ -520,8 +520,12 @@ func (m *model) oldColumns() string {
 
 // viewCheck renders a query for views that still read old columns.
 func (m *model) viewCheck(o Options) string {
-	return "SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after contract' " +
-		"FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass JOIN pg_class c ON c.oid = r.ev_class " +
-		"WHERE c.relnamespace = " + literal(o.Schema) + "::regnamespace AND d.refclassid = 'pg_class'::regclass AND (d.refobjid::text || ':' || d.refobjsubid IN (" + m.oldColumns() +
-		") OR d.refobjid = ANY (" + literal(oids(m.views, func(v *view) int64 { return v.OID })) + "::oid[]))"
+	return query("view check", values{"schema": o.Schema, "old": m.oldColumns(), "views": oids(m.views, func(v *view) int64 { return v.OID })})
+}
+
+// protect renders a statement that revokes the privileges on a job's schema, tables and
+// functions that other roles have by ALTER DEFAULT PRIVILEGES: the tables have the plan, and
+// the functions the rights of their owner.
+func protect(schema string) string {
+	return "DO " + body(query("protect", schema))
 }

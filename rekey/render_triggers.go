@@ -106,40 +106,9 @@ func (k *key) oldKeyFor(newKey string) string {
 func (k *key) translators(schema string) []string {
 	root := k.root
 	translator := func(function, from, fromType, collation, to, toType, fromText, toText, claims, fresh string) string {
-		names := strings.NewReplacer("{function}", function, "{given_type}", fromType, "{type}", toType, "{options}", functionOptions,
-			"{to}", to, "{table}", root.rel.Name, "{from}", from, "{collation}", collation, "{pending}", pendingTable(schema), "{from_text}", fromText, "{to_text}", toText,
-			"{key}", strconv.Itoa(k.n), "{claim}", claims, "{fresh}", fresh, "{named}", literal("of "+root.rel.Name))
-		return names.Replace("CREATE FUNCTION {function}(given {given_type}) RETURNS {type} {options} AS ") + body(names.Replace(`
-#variable_conflict use_variable
-DECLARE
-    found_key {type};
-    hash bigint;
-BEGIN
-    IF given IS NULL THEN
-        RETURN NULL;
-    END IF;
-    FOR attempt IN 1 .. 2 LOOP
-        SELECT t.{to} INTO found_key FROM ONLY {table} t WHERE t.{from} = given{collation};
-        IF FOUND THEN
-            RETURN found_key; -- NULL before the backfill
-        END IF;
-        SELECT p.{to_text}::{type} INTO found_key FROM {pending} p WHERE p.key = {key} AND p.{from_text} = given::text COLLATE "C";
-        IF FOUND THEN
-            RETURN found_key;
-        END IF;
-        IF attempt = 1 THEN
-            {claim}
-        END IF;
-    END LOOP;
-    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
-        INSERT INTO {pending} AS p (key, {from_text}, {to_text}) VALUES ({key}, given::text, ({fresh})::text) ON CONFLICT DO NOTHING RETURNING p.{to_text}::{type} INTO found_key;
-        IF FOUND THEN
-            RETURN found_key;
-        END IF;
-    END LOOP;
-    RAISE EXCEPTION 'no unused key for key % %', given, {named};
-END
-`))
+		return "CREATE FUNCTION " + function + "(given " + fromType + ") RETURNS " + toType + " " + functionOptions + " AS " + body(query("translator", values{
+			"table": root.rel.Name, "from": from, "collation": collation, "to": to, "type": toType, "from_text": fromText, "to_text": toText,
+			"pending": pendingTable(schema), "key": k.n, "claim": claims, "fresh": fresh, "named": literal("of " + root.rel.Name)}))
 	}
 	sql := []string{
 		translator(k.newKey(schema), root.Quoted, k.argument(), root.collate(), root.fresh, k.format.sqlType, "old_key", "new_key", k.claimOld(schema, "given"), k.nextID("given")),
@@ -161,36 +130,6 @@ func (c *column) collate() string {
 	return " COLLATE " + c.Collation
 }
 
-// insertReference and updateReference set one key of a reference from the other one.
-const (
-	insertReference = `
-        IF NEW.{new} IS NULL THEN
-            NEW.{new} := {to_new};
-        ELSIF {unset} THEN
-            NEW.{old} := {to_old};
-        ELSIF NEW.{new} IS DISTINCT FROM {to_new} THEN
-            {error}
-        END IF;`
-	updateReference = `
-        IF NEW.{new} IS NOT DISTINCT FROM OLD.{new} THEN
-            IF NEW.{old} IS DISTINCT FROM OLD.{old} OR NEW.{new} IS NULL OR {redirected} THEN
-                NEW.{new} := {to_new};
-            END IF;
-        ELSIF NEW.{old} IS NOT DISTINCT FROM OLD.{old} THEN
-            NEW.{old} := {to_old};
-        ELSIF NEW.{new} IS DISTINCT FROM {to_new} THEN
-            {error}
-        END IF;`
-	// followInsert and followUpdate are for references whose keys are equal, unless a trigger of
-	// the user has changed the old one since.
-	followInsert = `
-        NEW.{new} := {to_new};`
-	followUpdate = `
-        IF {changed} OR {redirected} THEN
-            NEW.{new} := {to_new};
-        END IF;`
-)
-
 // existing renders the statements that find and lock a row with the same key as a new one, or
 // claim the key. The lock is needed before the server looks for the row: while another program
 // updates it, the server can miss it.
@@ -208,69 +147,6 @@ func find(r *relation, into, condition string) string {
 // SERIALIZABLE one would then depend on all other inserts.
 const readable = " AND current_setting('transaction_isolation') <> 'serializable'"
 
-// insertRoot and updateRoot set one key of a row from the other one. A pair of keys stays the
-// same: rows that refer to this one may have come first and chosen the pair, or refer to a row
-// that was deleted.
-const (
-	insertRoot = insertByNewKey + `
-        ELSE
-            IF NEW.{old} IS NULL THEN
-                NEW.{old} := {default};
-            END IF;
-            {existing_old}
-            IF NOT FOUND THEN
-                SELECT p.new_key INTO chosen FROM {pending} p WHERE p.key = {key} AND p.old_key = {old_text};
-                IF FOUND THEN
-                    NEW.{new} := chosen::{new_type};
-                ELSE
-                    NEW.{new} := {next};
-                END IF;
-            END IF;
-        END IF;`
-	insertByNewKey = `
-        IF NEW.{new} IS NOT NULL THEN
-            {existing_new}
-            IF FOUND THEN
-                NEW.{old} := chosen::{old_type};
-            ELSE
-                SELECT p.old_key INTO chosen FROM {pending} p WHERE p.key = {key} AND p.new_key = {new_text};
-                IF FOUND THEN
-                    NEW.{old} := chosen::{old_type};
-                    {claim_old}
-                    {find_new}
-                ELSE
-                    IF {choose_old} THEN
-                        NEW.{old} := {old_expr};
-                    END IF;
-                    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
-                        EXIT WHEN NOT EXISTS (SELECT FROM {pending} p WHERE p.key = {key} AND p.old_key = {old_text});
-                        NEW.{old} := {old_expr};
-                    END LOOP;
-                END IF;
-            END IF;`
-	// rememberRoot keeps the pair for the triggers of the user, which can insert rows that refer
-	// to this one.
-	rememberRoot = insertByNewKey + `
-            INSERT INTO {pending} VALUES ({key}, NEW.{old}::text, NEW.{new}::text) ON CONFLICT DO NOTHING;
-        END IF;`
-	// updateRoot changes both keys, as if the row were another one.
-	updateRoot = `
-        IF NEW.{old} IS DISTINCT FROM OLD.{old} OR NEW.{new} IS DISTINCT FROM OLD.{new} THEN
-            INSERT INTO {pending} VALUES ({key}, OLD.{old}::text, coalesce(OLD.{new}, {former})::text) ON CONFLICT DO NOTHING;
-            IF OLD.{new} IS NULL THEN -- the backfill sets it
-                SELECT p.new_key::{new_type} INTO NEW.{new} FROM {pending} p WHERE p.key = {key} AND p.old_key = {old_text};
-            ELSIF NEW.{new} IS NOT DISTINCT FROM OLD.{new} THEN
-                NEW.{new} := {new_key}(NEW.{old});
-            ELSIF NEW.{old} IS NOT DISTINCT FROM OLD.{old} THEN
-                NEW.{old} := {old_key}(NEW.{new});
-            END IF;
-        END IF;`
-	// deleteRoot keeps the pair for rows that still refer to the row, and for a row that is
-	// inserted with the same key.
-	deleteRoot = `
-        INSERT INTO {pending} VALUES ({key}, OLD.{old}::text, coalesce(OLD.{new}, {former})::text) ON CONFLICT DO NOTHING;`
-)
-
 // triggerSQL renders the trigger function of a table and its triggers.
 func (m *model) triggerSQL(r *relation, n int, schema string) []string {
 	var first, last struct{ insert, update strings.Builder }
@@ -285,49 +161,33 @@ func (m *model) triggerSQL(r *relation, n int, schema string) []string {
 		}
 		changed += " OR NEW." + c.fresh + " IS NULL AND NEW." + c.Quoted + " IS NOT NULL"
 		conditions = append(conditions, changed)
-		names := strings.NewReplacer("{old}", c.Quoted, "{new}", c.fresh, "{to_new}", c.toNew("NEW", schema), "{to_old}", c.toOld("NEW", schema),
-			"{unset}", c.unset("NEW"), "{redirected}", c.redirected(), "{error}", disagree(c), "{changed}", changed)
-		first.insert.WriteString(names.Replace(insertReference))
-		first.update.WriteString(names.Replace(updateReference))
-		last.insert.WriteString(names.Replace(followInsert))
-		last.update.WriteString(names.Replace(followUpdate))
+		v := values{"old": c.Quoted, "new": c.fresh, "to_new": c.toNew("NEW", schema), "to_old": c.toOld("NEW", schema),
+			"unset": c.unset("NEW"), "redirected": c.redirected(), "error": disagree(c), "changed": changed}
+		first.insert.WriteString(query("insert a reference", v))
+		first.update.WriteString(query("update a reference", v))
+		last.insert.WriteString(query("follow an insert", v))
+		last.update.WriteString(query("follow an update", v))
 	}
 	inserts, updates, deletes := first.insert.String(), first.update.String(), ""
 	twice := slices.ContainsFunc(m.triggers, func(t *trigger) bool { return t.Table == r.OID && t.Before })
 	if twice {
 		remember := ""
 		if root != nil {
-			remember = root.rootSQL(rememberRoot, schema)
+			remember = root.rootSQL("remember a row", schema)
 		}
 		const phases = "\n        IF left(TG_NAME, 1) = ' ' THEN%s\n            RETURN NEW;\n        END IF;%s"
 		inserts = fmt.Sprintf(phases, inserts+remember, last.insert.String())
 		updates = fmt.Sprintf(phases, updates, last.update.String())
 	}
 	if root != nil {
-		inserts += root.rootSQL(insertRoot, schema)
-		updates += root.rootSQL(updateRoot, schema)
-		deletes = root.rootSQL(deleteRoot, schema)
+		inserts += root.rootSQL("insert a row", schema)
+		updates += root.rootSQL("update a row", schema)
+		deletes = root.rootSQL("delete a row", schema)
 	}
 	inserts += m.claimUnique(r, schema)
 	function := schema + ".fill_" + strconv.Itoa(n)
 	sql := []string{
-		fmt.Sprintf("CREATE FUNCTION %s() RETURNS trigger %s AS ", function, functionOptions) + body(fmt.Sprintf(`
-#variable_conflict use_column
-DECLARE
-    chosen text;
-    hash bigint;
-BEGIN
-    IF TG_OP = 'INSERT' THEN%s
-    ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('%s', true) = 'on' THEN
-            RETURN NEW;
-        END IF;%s
-    ELSE%s
-        RETURN OLD;
-    END IF;
-    RETURN NEW;
-END
-`, inserts, backfillSetting, updates, deletes)),
+		fmt.Sprintf("CREATE FUNCTION %s() RETURNS trigger %s AS ", function, functionOptions) + body(query("trigger", values{"inserts": inserts, "setting": backfillSetting, "updates": updates, "deletes": deletes})),
 		fmt.Sprintf("REVOKE EXECUTE ON FUNCTION %s() FROM PUBLIC", function),
 		fmt.Sprintf("COMMENT ON FUNCTION %s() IS %s", function, literal("Keeps both keys of "+r.Name+" equal during a rekey.")),
 	}
@@ -352,7 +212,7 @@ END
 }
 
 // rootSQL renders a part of the trigger function for the table of the key.
-func (k *key) rootSQL(body, schema string) string {
+func (k *key) rootSQL(part, schema string) string {
 	root := k.root
 	old, fresh := "NEW."+root.Quoted, "NEW."+root.fresh
 	chooseOld := old + " IS NULL"
@@ -360,14 +220,15 @@ func (k *key) rootSQL(body, schema string) string {
 		chooseOld += " OR " + k.inRange(fresh)
 	}
 	sameOld, sameNew := "t."+root.Quoted+" = "+old+readable, "t."+root.fresh+" = "+fresh
-	return strings.NewReplacer(
-		"{existing_old}", existing(root.rel, "SELECT t."+root.fresh+" INTO "+fresh, sameOld, k.claimOld(schema, old)),
-		"{existing_new}", existing(root.rel, "SELECT t."+root.Quoted+"::text INTO chosen", sameNew, k.claimNew(schema, fresh)),
-		"{find_new}", find(root.rel, "PERFORM", sameNew), "{claim_old}", k.claimOld(schema, old),
-		"{old}", root.Quoted, "{new}", root.fresh, "{old_text}", old+`::text COLLATE "C"`, "{new_text}", fresh+`::text COLLATE "C"`,
-		"{old_type}", root.Type, "{new_type}", k.format.sqlType, "{new_key}", k.newKey(schema), "{old_key}", k.oldKey(schema),
-		"{choose_old}", chooseOld, "{old_expr}", k.oldKeyFor(fresh), "{default}", k.oldExpr, "{next}", k.nextID(old), "{former}", k.nextID("OLD."+root.Quoted),
-		"{pending}", pendingTable(schema), "{key}", strconv.Itoa(k.n)).Replace(body)
+	return query(part, values{
+		"existing_old": existing(root.rel, "SELECT t."+root.fresh+" INTO "+fresh, sameOld, k.claimOld(schema, old)),
+		"existing_new": existing(root.rel, "SELECT t."+root.Quoted+"::text INTO chosen", sameNew, k.claimNew(schema, fresh)),
+		"find_new":     find(root.rel, "PERFORM", sameNew), "claim_old": k.claimOld(schema, old),
+		"old": root.Quoted, "new": root.fresh, "old_text": old + `::text COLLATE "C"`, "new_text": fresh + `::text COLLATE "C"`,
+		"old_type": root.Type, "new_type": k.format.sqlType, "new_key": k.newKey(schema), "old_key": k.oldKey(schema),
+		"choose_old": chooseOld, "old_expr": k.oldKeyFor(fresh), "default": k.oldExpr, "next": k.nextID(old), "former": k.nextID("OLD." + root.Quoted),
+		"pending": pendingTable(schema), "key": k.n,
+	})
 }
 
 // claimUnique renders the claims of the unique indexes with a column that changes. Two

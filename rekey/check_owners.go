@@ -1,7 +1,6 @@
 package rekey
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/sortkey/sortkey/internal/trust"
-	"github.com/sortkey/sortkey/migrations"
 )
 
 // A step updates rows and plans views, which runs triggers, constraints and functions of the
@@ -113,53 +111,4 @@ func checkExpression(text string) string {
 		return "has unbalanced parentheses"
 	}
 	return ""
-}
-
-// protect renders a statement that revokes the privileges on a job's schema, tables and
-// functions that other roles have by ALTER DEFAULT PRIVILEGES: the tables have the plan, and
-// the functions the rights of their owner.
-func protect(schema string) string {
-	return "DO " + body(strings.ReplaceAll(`
-DECLARE
-    statement text;
-BEGIN
-    FOR statement IN
-        SELECT DISTINCT o.revoke || coalesce((SELECT quote_ident(r.rolname) FROM pg_roles r WHERE r.oid = a.grantee), 'PUBLIC')
-        FROM (
-            SELECT format('REVOKE ALL ON SCHEMA %I FROM ', n.nspname), n.nspowner, n.nspacl FROM pg_namespace n WHERE n.nspname = '{schema}'
-            UNION ALL SELECT format('REVOKE ALL ON TABLE %s FROM ', c.oid::regclass), c.relowner, c.relacl FROM pg_class c WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind = 'r'
-            UNION ALL SELECT format('REVOKE ALL ON FUNCTION %s FROM ', p.oid::regprocedure), p.proowner, coalesce(p.proacl, acldefault('f', p.proowner)) FROM pg_proc p WHERE p.pronamespace = '{schema}'::regnamespace
-        ) o (revoke, owner, acl), aclexplode(o.acl) a WHERE a.grantee <> o.owner
-    LOOP
-        EXECUTE statement;
-    END LOOP;
-END
-`, "{schema}", schema))
-}
-
-// checkJob returns [migrations.ErrUntrusted] if an untrusted role could have written the plan
-// of a job, or the code that its step runs.
-func checkJob(ctx context.Context, db trust.Beginner, schema string, tables []string) error {
-	var findings []trust.Finding
-	err := trust.Read(ctx, db, func(tx *sql.Tx) (err error) {
-		findings, err = trust.Find(ctx, tx, trust.Schemas([]string{schema}, nil))
-		if err == nil && len(findings) == 0 && len(tables) > 0 {
-			findings, err = untrustedTables(ctx, tx, tables)
-			findings = trust.Owners(findings)
-		}
-		return err
-	})
-	if err != nil || len(findings) == 0 {
-		return err
-	}
-	return fmt.Errorf("%s (%s); connect as the role that ran expand, or, if schema %s isn't yours, drop it: %w", trust.List(findings), trust.Rule, schema, migrations.ErrUntrusted)
-}
-
-// jobOwner returns the role that a session acts as in a step: that of the plan's owner, or
-// the session's if it is a superuser.
-func jobOwner(ctx context.Context, conn *sql.Conn, schema, fallback string) (string, error) {
-	var owner sql.NullString
-	err := conn.QueryRowContext(ctx, `SELECT CASE WHEN u.rolsuper THEN current_user ELSE (SELECT pg_catalog.pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c
-		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::text AND c.relname = 'rekey_state') END FROM pg_catalog.pg_roles u WHERE u.rolname = current_user`, schema).Scan(&owner)
-	return cmp.Or(owner.String, fallback), err
 }

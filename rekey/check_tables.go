@@ -158,8 +158,6 @@ func (m *model) checkTable(r *relation) {
 	}
 }
 
-var baseTypes = map[string]string{"int2": "integer", "int4": "integer", "int8": "integer", "uuid": "uuid", "text": "text", "varchar": "text", "bpchar": "text"}
-
 func (m *model) checkKey(k *key) {
 	if k.root == nil {
 		return // the table isn't fit, which is another problem
@@ -226,15 +224,6 @@ func (m *model) checkKey(k *key) {
 		problem("has no default, so rekey can't choose old keys for rows that programs insert by the new key", "set OldKey to an expression such as nextval('a_sequence')")
 	}
 }
-
-// ulidDigits are the digits of Crockford's base 32.
-const ulidDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-// newULID is an SQL expression for a ULID of now.
-const newULID = `(SELECT string_agg(substr('` + ulidDigits + `', 1 + (CASE WHEN i < 10
-	THEN (extract(epoch FROM clock_timestamp()) * 1000)::bigint >> (5 * (9 - i))
-	ELSE get_byte(r, (i - 10) % 8 + CASE WHEN i < 18 THEN 0 ELSE 8 END) END & 31)::integer, 1), '' ORDER BY i)
-	FROM generate_series(0, 25) i, (SELECT uuid_send(gen_random_uuid()) AS r) r)`
 
 func (m *model) checkTimes(k *key, problem func(reason, remedy string, args ...any)) {
 	t := k.Times

@@ -54,18 +54,7 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 		}
 	}
 	var list []candidate
-	err := readJSON(ctx, db, &list, rows(`WITH RECURSIVE types (oid, base, elements) AS (
-			SELECT t.oid, t.oid, false FROM pg_type t WHERE t.typname IN ('int2', 'int4', 'int8', 'uuid', 'text', 'varchar', 'bpchar') AND t.typnamespace = 'pg_catalog'::regnamespace
-			UNION ALL SELECT t.oid, b.base, t.typtype <> 'd' OR b.elements FROM types b JOIN pg_type t ON t.typtype = 'd' AND t.typbasetype = b.oid OR t.typelem = b.oid AND t.typlen = -1)
-		SELECT c.oid::bigint AS "Table", format('%I.%I', n.nspname, c.relname) AS "Name", a.attname AS "Column", quote_ident(a.attname) AS "Quoted", b.typname AS "Base", t.elements AS "Array",
-			coalesce((SELECT quote_ident(k.attname) FROM pg_attribute k WHERE a.attname ~* '.id$' AND k.attrelid = c.oid AND k.attnum > 0 AND lower(k.attname) = regexp_replace(lower(a.attname), '_?id$', '') || CASE WHEN a.attname LIKE '%\_id' THEN '_type' ELSE 'type' END
-				AND k.atttypid IN ('text'::regtype, 'varchar'::regtype) LIMIT 1), '') AS "Kind",
-			NOT row_security_active(c.oid) AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT') AS "Readable"
-		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid JOIN types t ON t.oid = a.atttypid JOIN pg_type b ON b.oid = t.base
-		WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't' AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-			AND n.nspname <> 'information_schema' AND NOT starts_with(n.nspname, 'pg_') AND n.nspname <> ALL ($1::text::text[])
-			AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f' AND a.attnum = ANY (k.conkey))
-		ORDER BY 2, a.attnum`), pgArray(m.own))
+	err := readJSON(ctx, db, &list, rows(query("unlisted", nil)), pgArray(m.own))
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortkey/sortkey/internal/pgerror"
+	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // querier is a *sql.Tx or a *sql.Conn.
@@ -130,9 +131,7 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 			Columns []int
 			Kind    string
 		}
-		err := readJSON(ctx, db, &pk, `SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", c.relkind AS "Kind",
-			(SELECT array_agg(k) FROM pg_catalog.pg_index i, unnest(i.indkey::smallint[]) WITH ORDINALITY u(k, o) WHERE i.indrelid = c.oid AND i.indisprimary AND o <= i.indnkeyatts) AS "Columns"
-			FROM pg_catalog.pg_class c WHERE c.oid = $1::text::oid) x`, strconv.FormatInt(named[k.Table], 10))
+		err := readJSON(ctx, db, &pk, query("primary key", nil), strconv.FormatInt(named[k.Table], 10))
 		if errors.Is(err, sql.ErrNoRows) {
 			m.problem("table "+k.Table, "doesn't exist", "correct the name, or set the search_path of the connection")
 			continue
@@ -160,8 +159,7 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 			OID int64
 			Num int
 		}
-		err := readJSON(ctx, db, &e, `SELECT row_to_json(x)::text FROM (SELECT a.attrelid::bigint AS "OID", a.attnum AS "Num"
-			FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1::text::oid AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped) x`, strconv.FormatInt(named[r.Table], 10), r.Column)
+		err := readJSON(ctx, db, &e, query("column by name", nil), strconv.FormatInt(named[r.Table], 10), r.Column)
 		if errors.Is(err, sql.ErrNoRows) {
 			m.problem("reference "+r.Table+"."+r.Column, "doesn't exist", "correct the name of the table or the column")
 			continue
@@ -247,9 +245,7 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 			e.key.root = c
 		}
 		var list []*foreignKey
-		err = readJSON(ctx, db, &list, rows(`SELECT `+foreignKeyColumns+` FROM pg_catalog.pg_constraint f
-			WHERE f.contype = 'f' AND f.conparentid = 0 AND (f.confrelid = $1::text::oid AND $2::text::smallint = ANY (f.confkey) OR f.conrelid = $1::text::oid AND $2::text::smallint = ANY (f.conkey))
-			ORDER BY f.conname`), strconv.FormatInt(e.table, 10), strconv.Itoa(e.num))
+		err = readJSON(ctx, db, &list, rows(query("foreign keys", nil)), strconv.FormatInt(e.table, 10), strconv.Itoa(e.num))
 		if err != nil {
 			return err
 		}
@@ -280,25 +276,9 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 
 var kinds = map[string]string{"v": "view", "m": "materialized view", "p": "partitioned table", "f": "foreign table", "S": "sequence", "i": "index", "c": "composite type", "t": "TOAST table", "I": "partitioned index"}
 
-const foreignKeyColumns = `f.oid::bigint AS "OID", pg_catalog.quote_ident(f.conname) AS "Name", f.conrelid::bigint AS "Table", f.confrelid::bigint AS "To",
-	(SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = f.conrelid) AS "TableName",
-	(SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = f.confrelid) AS "ToName",
-	f.conkey AS "Columns", f.confkey AS "ToColumns", f.convalidated AS "Valid", f.condeferrable AS "Deferrable", pg_catalog.pg_get_constraintdef(f.oid) AS "Definition",
-	coalesce(pg_catalog.obj_description(f.oid, 'pg_constraint'), '') AS "Comment"`
-
 func readRelation(ctx context.Context, db querier, oid int64) (*relation, error) {
 	r := &relation{}
-	err := readJSON(ctx, db, r, `SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", pg_catalog.format('%I.%I', n.nspname, c.relname) AS "Name",
-		c.relname AS "Plain", pg_catalog.quote_ident(n.nspname) AS "Schema", c.relkind AS "Kind", c.relispartition AS "Partition",
-		(SELECT pg_catalog.format('%I.%I', rn.nspname, rc.relname) FROM pg_catalog.pg_class rc JOIN pg_catalog.pg_namespace rn ON rn.oid = rc.relnamespace WHERE rc.oid = pg_catalog.pg_partition_root(c.oid)) AS "Root",
-		c.reloftype <> 0 AS "Typed",
-		(SELECT coalesce(string_agg(pg_catalog.format('ALTER TABLE %s NO INHERIT %s', i.inhrelid::regclass, i.inhparent::regclass), '; ' ORDER BY i.inhrelid, i.inhparent), '') FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)) AS "NoInherit",
-		pg_catalog.pg_has_role(c.relowner, 'USAGE') AS "Owned", c.relrowsecurity AS "RLS", c.relforcerowsecurity AS "ForceRLS",
-		(SELECT json_agg(row_to_json(y)) FROM (SELECT `+grantColumns+` FROM pg_catalog.aclexplode(c.relacl) g) y) AS "Grants", c.relpersistence = 't' AS "Temporary",
-		EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('O', 'A')) AS "Triggers",
-		EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('A', 'R')) AS "AlwaysTriggers",
-		c.reltuples AS "Rows", c.relreplident AS "Identity", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)) AS "Owner"
-		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::text::oid) x`, strconv.FormatInt(oid, 10))
+	err := readJSON(ctx, db, r, query("relation", nil), strconv.FormatInt(oid, 10))
 	return r, err
 }
 
@@ -309,9 +289,7 @@ func (m *model) read(ctx context.Context, db querier) error {
 		Role        *string
 		ReplicaRole *bool
 		BypassRLS   *bool
-	}{&m.database, &m.role, &m.replicaRole, &m.bypassRLS}, `SELECT row_to_json(x)::text FROM (SELECT pg_catalog.quote_ident(current_database()) AS "Database", pg_catalog.quote_ident(current_user) AS "Role",
-		pg_catalog.has_parameter_privilege('session_replication_role', 'SET') AS "ReplicaRole",
-		(SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user) AS "BypassRLS") x`)
+	}{&m.database, &m.role, &m.replicaRole, &m.bypassRLS}, query("session", nil))
 	if err != nil {
 		return err
 	}
@@ -347,30 +325,9 @@ func (m *model) read(ctx context.Context, db querier) error {
 		dst   any
 		query string
 	}{
-		{&m.indexes, `SELECT i.indexrelid::bigint AS "OID", i.indrelid::bigint AS "Table", pg_catalog.quote_ident(c.relname) AS "Name", c.relname AS "Plain", i.indisunique AS "Unique",
-			i.indkey::smallint[] AS "Columns", (SELECT array_agg(coalesce('(' || pg_catalog.pg_get_expr(g.adbin, g.adrelid) || ')', pg_catalog.pg_get_indexdef(i.indexrelid, n, false)) ORDER BY n) FROM generate_series(1, i.indnkeyatts) n
-				LEFT JOIN (pg_catalog.pg_attribute ga JOIN pg_catalog.pg_attrdef g ON g.adrelid = ga.attrelid AND g.adnum = ga.attnum) ON ga.attrelid = i.indrelid AND ga.attnum = i.indkey[n - 1] AND ga.attgenerated <> '') AS "Keys",
-			(SELECT array_agg(pg_catalog.format_type(a.atttypid, a.atttypmod) ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum <= i.indnkeyatts) AS "Types",
-			(SELECT bool_and(coalesce(ca.attgenerated = '' AND t.typnamespace = 'pg_catalog'::regnamespace, false)) FROM unnest(i.indkey::smallint[]) u(num)
-				LEFT JOIN pg_catalog.pg_attribute ca ON ca.attrelid = i.indrelid AND ca.attnum = u.num LEFT JOIN pg_catalog.pg_type t ON t.oid = ca.atttypid) AS "Findable",
-			i.indnullsnotdistinct AS "NullsEqual", coalesce(pg_catalog.pg_get_expr(i.indpred, i.indrelid), '') AS "Predicate", concat_ws(' ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) AS "Expression",
-			pg_catalog.pg_get_indexdef(i.indexrelid) AS "Definition", coalesce(pg_catalog.quote_ident(k.conname), '') AS "Constraint", coalesce(k.contype::text, '') AS "Type",
-			coalesce(k.condeferrable, false) AS "Deferrable", coalesce(k.condeferred, false) AS "Deferred", i.indisclustered AS "Clustered", i.indisreplident AS "ReplIdent",
-			i.indisvalid AS "Valid", h.amname AS "Method", (SELECT array_agg(o.opcdefault ORDER BY u.n) FROM unnest(i.indclass::oid[]) WITH ORDINALITY u(oid, n) JOIN pg_catalog.pg_opclass o ON o.oid = u.oid) AS "DefaultOps",
-			(SELECT array_agg(coalesce(u.oid = a.attcollation, true) ORDER BY u.n) FROM unnest(i.indcollation::oid[], i.indkey::smallint[]) WITH ORDINALITY u(oid, num, n) LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = u.num AND u.oid <> 0 WHERE u.oid IS NOT NULL) AS "DefaultCollations",
-			(SELECT array_agg(a.attnum || ' SET STATISTICS ' || a.attstattarget ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attstattarget >= 0) AS "Targets",
-			coalesce(pg_catalog.quote_ident(s.spcname), '') AS "Tablespace", coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), '') AS "Comment",
-			coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "ConComment"
-			FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am h ON h.oid = c.relam LEFT JOIN pg_catalog.pg_tablespace s ON s.oid = c.reltablespace
-			LEFT JOIN pg_catalog.pg_constraint k ON k.conindid = i.indexrelid AND k.conrelid = i.indrelid AND k.contype IN ('p', 'u', 'x')
-			WHERE i.indrelid = ANY ($1::text::oid[]) ORDER BY i.indrelid, c.relname`},
-		{&m.checks, `SELECT k.conrelid::bigint AS "Table", pg_catalog.quote_ident(k.conname) AS "Name", coalesce(k.conkey, '{}') AS "Columns", pg_catalog.pg_get_constraintdef(k.oid) AS "Definition",
-			pg_catalog.pg_get_expr(k.conbin, k.conrelid) AS "Expression", k.convalidated AS "Valid", coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "Comment"
-			FROM pg_catalog.pg_constraint k WHERE k.contype = 'c' AND k.conrelid = ANY ($1::text::oid[]) ORDER BY k.conrelid, k.conname`},
-		{&m.statistics, `SELECT s.oid::bigint AS "OID", s.stxrelid::bigint AS "Table", pg_catalog.format('%I.%I', n.nspname, s.stxname) AS "Name", s.stxkeys::smallint[] AS "Columns",
-			pg_catalog.pg_get_statisticsobjdef(s.oid) AS "Definition", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(s.stxowner)) AS "Owner",
-			coalesce(pg_catalog.obj_description(s.oid, 'pg_statistic_ext'), '') AS "Comment", CASE WHEN s.stxstattarget >= 0 THEN s.stxstattarget END AS "Target"
-			FROM pg_catalog.pg_statistic_ext s JOIN pg_catalog.pg_namespace n ON n.oid = s.stxnamespace WHERE s.stxrelid = ANY ($1::text::oid[]) ORDER BY 3`},
+		{&m.indexes, query("indexes", nil)},
+		{&m.checks, query("checks", nil)},
+		{&m.statistics, query("statistics", nil)},
 	} {
 		if err := readJSON(ctx, db, q.dst, rows(q.query), tables); err != nil {
 			return err
@@ -423,26 +380,9 @@ func (m *model) keepMoved() {
 	m.relations = slices.DeleteFunc(m.relations, func(r *relation) bool { return len(r.columns) == 0 })
 }
 
-const grantColumns = `g.privilege_type AS "Privilege", CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(g.grantee)) END AS "Role", g.is_grantable AS "Option"`
-
 func (m *model) readColumns(ctx context.Context, db querier, r *relation) error {
 	var all []column
-	err := readJSON(ctx, db, &all, rows(`SELECT a.attnum AS "Num", a.attname AS "Name", pg_catalog.quote_ident(a.attname) AS "Quoted",
-		pg_catalog.format_type(a.atttypid, a.atttypmod) AS "Type", coalesce(l.collnamespace::regnamespace || '.' || pg_catalog.quote_ident(l.collname), '') AS "Collation", NOT coalesce(l.collisdeterministic, true) AS "Equal", b.typname AS "Base", t.typtype = 'd' AS "Domain", a.attnotnull AS "NotNull", a.attidentity AS "Identity", a.attgenerated AS "Generated",
-		coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), '') AS "Default",
-		(SELECT row_to_json(y) FROM (SELECT pg_catalog.quote_ident(k.conname) AS "Name", k.convalidated AS "Valid", k.connoinherit AS "NoInherit",
-			coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "Comment"
-			FROM pg_catalog.pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey[1] = a.attnum) y) AS "NotNullAs",
-		pg_catalog.pg_get_serial_sequence('`+strings.ReplaceAll(r.Name, "'", "''")+`', a.attname) AS "Sequence",
-		CASE WHEN a.attstattarget >= 0 THEN a.attstattarget END AS "Target", (SELECT array_agg(o) FROM unnest(a.attoptions) o WHERE o LIKE 'n_distinct%') AS "Options", -- the server sets others
-		coalesce(pg_catalog.col_description(a.attrelid, a.attnum), '') AS "Comment",
-		(SELECT json_agg(row_to_json(y)) FROM (SELECT `+grantColumns+`, pg_catalog.quote_ident(a.attname) AS "Column" FROM pg_catalog.aclexplode(a.attacl) g) y) AS "Grants"
-		FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-		JOIN pg_catalog.pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN (WITH RECURSIVE d(oid, kind, base) AS (
-			SELECT t.oid, t.typtype, t.typbasetype UNION ALL SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_catalog.pg_type p ON p.oid = d.base WHERE d.kind = 'd')
-			SELECT d.oid FROM d WHERE d.kind <> 'd') ELSE t.oid END
-		LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
-		WHERE a.attrelid = $1::text::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`), strconv.FormatInt(r.OID, 10))
+	err := readJSON(ctx, db, &all, rows(query("columns", r.Name)), strconv.FormatInt(r.OID, 10))
 	if err != nil {
 		return err
 	}
@@ -471,4 +411,10 @@ func (m *model) readColumns(ctx context.Context, db querier, r *relation) error 
 	}
 	slices.SortFunc(r.columns, func(a, b *column) int { return a.Num - b.Num })
 	return nil
+}
+
+// readTrustedPath reads the schemas of the tables in which only trusted roles can create
+// objects. Triggers of a trial find names there.
+func (m *model) readTrustedPath(ctx context.Context, db querier) error {
+	return readJSON(ctx, db, &m.trustedPath, query("trusted schemas", trust.Roles), pgArray(m.path))
 }

@@ -233,9 +233,7 @@ func Schemas(ctx context.Context, db *sql.DB) ([]string, error) {
 	// A role that has no USAGE on a schema finds its tables in the catalog, but not by name.
 	var list []string
 	err := trust.Read(ctx, db, func(tx *sql.Tx) (err error) {
-		list, err = texts(ctx, tx, `SELECT n.nspname FROM pg_catalog.pg_class s JOIN pg_catalog.pg_namespace n ON n.oid = s.relnamespace
-		WHERE s.relname = 'rekey_state' AND s.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_class p WHERE p.relnamespace = n.oid AND p.relname = 'rekey_pending')
-			AND n.nspname ~ '^[a-z_][a-z0-9_]*$' ORDER BY 1`)
+		list, err = texts(ctx, tx, query("schemas", nil))
 		return err
 	})
 	if err != nil {

@@ -1,0 +1,191 @@
+package rekey
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A fill describes a backfill action. Its first statement fills one batch and returns the
+// number of rows that it has filled, and its second reports whether rows are left.
+//
+// Without Pages, batches follow the order of (time, old key). The parameters are the key of
+// the last row, the last slot, the size of the batch and, with Moment, the time of the last
+// row; see fillKeys. With Pages, the parameters are the first page and the one after the
+// last.
+type fill struct {
+	Table  string `json:"table"`
+	Rows   int64  `json:"rows"` // estimated
+	Pages  bool   `json:"pages,omitempty"`
+	Moment bool   `json:"moment,omitempty"`
+}
+
+// milliseconds renders the time of a row in Unix milliseconds.
+func (k *key) milliseconds(alias string) string {
+	column := alias + "." + k.root.Quoted
+	if form, ok := keyForms[k.Times.Key]; ok {
+		return form.milliseconds(k, column)
+	}
+	if k.times == nil {
+		return fmt.Sprintf("%d::bigint", k.start().UnixMilli())
+	}
+	if k.times.numeric() {
+		return fmt.Sprintf("floor(%s::numeric * %d / 1000)::bigint", k.timeOf(alias), k.Times.unit())
+	}
+	return "floor(extract(epoch FROM " + k.timeOf(alias) + ") * 1000)::bigint"
+}
+
+// start returns the time of rows without a time.
+func (k *key) start() time.Time {
+	if k.Times.Start.IsZero() {
+		return time.UnixMilli(k.format.epochMS)
+	}
+	return k.Times.Start
+}
+
+// timeOf renders the column with the time of a row. It can become infinite after expand.
+func (k *key) timeOf(alias string) string {
+	column := k.times.Quoted
+	if alias != "" {
+		column = alias + "." + column
+	}
+	if k.times.numeric() {
+		return fmt.Sprintf("coalesce(%s, %d)", column, k.start().UnixMicro()/k.Times.unit())
+	}
+	layout := "2006-01-02 15:04:05.999999+00"
+	if k.times.Type == "timestamp" {
+		layout = strings.TrimSuffix(layout, "+00")
+	}
+	return "(CASE WHEN isfinite(" + column + ") THEN " + column + " ELSE '" + k.start().UTC().Format(layout) + "'::" + k.times.Type + " END)"
+}
+
+// order renders the expressions that determine the order of IDs. The last one is the key.
+func (k *key) order(alias string) []string {
+	column := k.root.Quoted
+	if alias != "" {
+		column = alias + "." + column
+	}
+	switch form := keyForms[k.Times.Key]; {
+	case k.byBytes():
+		return []string{column + ` COLLATE "C"`}
+	case k.times != nil:
+		return []string{k.timeOf(alias), column}
+	case form.sorts != nil:
+		return []string{form.sorts(column), column}
+	}
+	return []string{column}
+}
+
+// momentType returns the type of the first expression of the order, or "" if that is the key.
+func (k *key) momentType() string {
+	switch {
+	case k.times != nil:
+		return k.times.Type
+	case keyForms[k.Times.Key].sorts != nil:
+		return "bigint"
+	}
+	return ""
+}
+
+// needsIndex reports whether no index has the order.
+func (k *key) needsIndex() bool { return k.momentType() != "" || k.byBytes() }
+
+// fillKeys renders a batch of the backfill of a key. Each row gets a slot, which is a time
+// unit and a sequence number in it: the first slot of the row's time unit, or the slot
+// after the previous row's if that is later. So IDs have the order of the rows.
+//
+// The update sets references, too, if their keys are done.
+func (m *model) fillKeys(k *key, done []*key, schema string) string {
+	r, f := k.root.rel, k.format
+	order := k.order("t")
+	after := []string{"$1::text::" + k.root.Type}
+	moment := "NULL::text"
+	if k.byBytes() {
+		after[0] += ` COLLATE "C"`
+	}
+	if kind := k.momentType(); kind != "" {
+		after = []string{"$4::text::" + kind, after[0]}
+		moment = order[0] + "::text"
+	}
+	id := k.idAt(fmt.Sprintf("to_timestamp((%d + slot / %d * %d) / 1000.0)", f.epochMS, f.perUnit, f.unitMS), fmt.Sprintf("(slot %% %d)::integer", f.perUnit))
+	if f.pool == "" && !f.random {
+		// Without node numbers, an ID of a time since expand could equal a new ID.
+		id = fmt.Sprintf("CASE WHEN slot / %d * %d + %d < (SELECT floor(extract(epoch FROM started_at) * 1000) FROM %s) THEN %s ELSE %s END",
+			f.perUnit, f.unitMS, f.epochMS, stateTable(schema), id, k.nextID(""))
+	}
+	sets := []string{k.root.fresh + " = s.id"}
+	for _, c := range r.columns {
+		for _, other := range done {
+			if c.key == other && !c.root && c.plain() {
+				// If a program has changed the reference since the batch began, its trigger has set
+				// the new key, and the lookup might not see the row that it refers to.
+				sets = append(sets, c.fresh+" = coalesce(t."+c.fresh+", "+m.lookup(c, "t", schema)+")")
+			}
+		}
+	}
+	return query("fill keys", values{"key": k.root.Quoted, "moment": moment, "ms": k.milliseconds("t"), "epoch": f.epochMS, "unit": f.unitMS, "per_unit": f.perUnit,
+		"order": strings.Join(order, ", "), "table": r.Name, "fresh": k.root.fresh, "after": strings.Join(after, ", "), "sets": strings.Join(sets, ", "), "id": id})
+}
+
+// equals renders the condition for the row of a key that a reference refers to, for aliases
+// of both tables.
+func (c *column) equals(k *key, root, reference string) string {
+	return root + "." + k.root.Quoted + " = " + reference + "." + c.Quoted + k.root.collate()
+}
+
+// lookup renders the new value of a reference. A reference without a foreign key can refer to
+// a row that was deleted.
+func (m *model) lookup(c *column, alias, schema string) string {
+	return c.newValue(alias, func(t target) string {
+		root := t.key.root
+		found := "(SELECT p." + root.fresh + " FROM ONLY " + root.rel.Name + " p WHERE " + c.equals(t.key, "p", alias) + ")"
+		if !m.loose(c) {
+			return found
+		}
+		return "coalesce(" + found + ", (SELECT d.new_key::" + t.key.format.sqlType + " FROM " + pendingTable(schema) + " d WHERE " + c.pair(t.key, "d", alias) + "))"
+	})
+}
+
+// pair renders the condition for the pair of a reference's key.
+func (c *column) pair(k *key, pending, reference string) string {
+	return fmt.Sprintf(`%s.key = %d AND %[1]s.old_key = %[3]s.%[4]s::text COLLATE "C"`, pending, k.n, reference, c.Quoted)
+}
+
+// loose reports whether a reference has no foreign key.
+func (m *model) loose(c *column) bool {
+	return !c.root && !slices.ContainsFunc(m.foreignKeys, func(f *foreignKey) bool { return f.Table == c.rel.OID && f.Columns[0] == c.Num })
+}
+
+// left renders a query for whether rows have no new key.
+func (k *key) left() string {
+	return "SELECT EXISTS (SELECT FROM ONLY " + k.root.rel.Name + " t WHERE t." + k.root.fresh + " IS NULL)"
+}
+
+// fillInPlace renders a batch of the backfill of a key that keeps its values.
+func (k *key) fillInPlace() string {
+	c := k.root
+	return query("fill in place", values{"table": c.rel.Name, "fresh": c.fresh, "key": c.Quoted})
+}
+
+// fillReferences renders a batch of the backfill of a table's references, and a query for
+// whether rows are left. A batch corrects new keys, too: a transaction with a snapshot from
+// before expand may have referred to a row that it didn't see.
+func (m *model) fillReferences(r *relation, schema string) (batch, left string) {
+	var sets, conditions, missing, complete []string
+	for _, c := range r.columns {
+		if c.root {
+			continue
+		}
+		lookup := m.lookup(c, "t", schema)
+		sets = append(sets, c.fresh+" = coalesce("+lookup+", t."+c.fresh+")")
+		conditions = append(conditions, "t."+c.Quoted+" IS NOT NULL AND (t."+c.fresh+" IS NULL OR t."+c.fresh+" <> "+lookup+")")
+		missing = append(missing, "t."+c.Quoted+" IS NOT NULL AND t."+c.fresh+" IS NULL")
+		complete = append(complete, "(t."+c.Quoted+" IS NULL OR t."+c.fresh+" IS NOT NULL)")
+	}
+	if len(sets) == 0 {
+		return "", ""
+	}
+	batch = query("fill references", values{"table": r.Name, "sets": strings.Join(sets, ", "), "wrong": strings.Join(conditions, " OR "), "complete": strings.Join(complete, " AND ")})
+	return batch, "SELECT EXISTS (SELECT FROM ONLY " + r.Name + " t WHERE " + strings.Join(missing, " OR ") + ")"
+}

@@ -1,0 +1,104 @@
+{{/* The tables and the views in lines. The parameters are OIDs of tables, columns that change, and views. An ACL is sorted, since the order of its entries has no meaning. */}}
+{{define "fingerprint" -}}
+WITH tables AS (
+    SELECT c.oid::regclass::text AS name, c.* FROM pg_class c WHERE c.oid = ANY ($1::text::oid[])
+), columns AS (
+    SELECT t.name || '.' || a.attname AS name, a.*, t.oid::text || '.' || a.attname = ANY ($2::text::text[]) AS changes
+    FROM tables t JOIN pg_attribute a ON a.attrelid = t.oid WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname !~ '^rekey_'
+), acl AS (
+    SELECT o.kind || 'privilege ' || a.privilege_type || ' on ' || o.name || ' for ' || coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') || CASE WHEN a.is_grantable THEN ' with grant option' ELSE '' END AS line
+    FROM (
+        SELECT '' AS kind, name, coalesce(relacl, acldefault('r', relowner)) AS relacl FROM tables
+        UNION ALL SELECT CASE WHEN changes THEN 'key ' ELSE '' END, 'column ' || name, attacl FROM columns
+        UNION ALL SELECT 'view ', c.oid::regclass::text, coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class c WHERE c.oid::regclass::text = ANY ($3::text::text[])
+    ) o, aclexplode(o.relacl) a
+)
+SELECT line FROM (
+    SELECT 'table ' || t.name || ': ' || concat_ws(', ', 'options ' || t.reloptions::text, 'replica identity ' || t.relreplident::text, 'comment ' || obj_description(t.oid, 'pg_class')) AS line FROM tables t
+    UNION ALL
+    SELECT 'owner and row security of table ' || t.name || ': ' || concat_ws(', ', t.relowner::regrole, CASE WHEN t.relrowsecurity THEN 'row security' END, CASE WHEN t.relforcerowsecurity THEN 'forced row security' END) FROM tables t
+    UNION ALL
+    SELECT CASE WHEN c.changes THEN 'key ' ELSE '' END || 'column ' || c.name || ': ' || concat_ws(', ', CASE WHEN c.attnotnull THEN 'NOT NULL' END, 'statistics ' || CASE WHEN c.attstattarget >= 0 THEN c.attstattarget END,
+        (SELECT string_agg(o, ', ' ORDER BY o) FROM unnest(c.attoptions) o WHERE o LIKE 'n_distinct%'), 'comment ' || col_description(c.attrelid, c.attnum)) FROM columns c
+    UNION ALL
+    SELECT CASE WHEN c.changes THEN 'type and default of ' ELSE 'type of column ' END || c.name || ': ' || concat_ws(', ', format_type(c.atttypid, c.atttypmod),
+        CASE WHEN c.attidentity <> '' THEN 'identity ' || c.attidentity::text END, CASE WHEN c.attgenerated <> '' THEN 'generated' END, 'default ' || pg_get_expr(d.adbin, d.adrelid))
+    FROM columns c LEFT JOIN pg_attrdef d ON d.adrelid = c.attrelid AND d.adnum = c.attnum
+    UNION ALL
+    SELECT 'index ' || c.relname || ': ' || pg_get_indexdef(c.oid) || concat_ws(', ', '', CASE WHEN NOT i.indisvalid THEN 'invalid' END, CASE WHEN i.indisprimary THEN 'primary key' END,
+        CASE WHEN i.indisclustered THEN 'clustered' END, CASE WHEN i.indisreplident THEN 'replica identity' END,
+        (SELECT 'statistics ' || string_agg(a.attnum || ' ' || a.attstattarget, ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attstattarget >= 0), 'tablespace ' || s.spcname, 'comment ' || obj_description(c.oid, 'pg_class'))
+    FROM tables t JOIN pg_index i ON i.indrelid = t.oid JOIN pg_class c ON c.oid = i.indexrelid LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace WHERE c.relname !~ '^rekey_'
+    UNION ALL
+    SELECT 'constraint ' || k.conname || ' of ' || k.conrelid::regclass || ': ' || CASE WHEN k.contype = 'f'
+        THEN concat_ws(', ', 'foreign key to', k.confrelid::regclass, k.confdeltype, k.confupdtype, k.confmatchtype, cardinality(k.confdelsetcols), k.condeferrable, k.condeferred) -- its columns have other names
+        ELSE pg_get_constraintdef(k.oid) END || concat_ws(', ', '', CASE WHEN NOT k.convalidated THEN 'not validated' END, 'comment ' || obj_description(k.oid, 'pg_constraint'))
+    FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.contype <> 't' AND k.conname !~ '^rekey_'
+    UNION ALL
+    SELECT 'trigger ' || t.tgname || ' of ' || t.tgrelid::regclass || ': ' || pg_get_triggerdef(t.oid) || ', ' || t.tgenabled::text || concat_ws(', ', '', 'comment ' || obj_description(t.oid, 'pg_trigger'))
+    FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '^[ ~]rekey '
+    UNION ALL
+    SELECT 'policy ' || p.polname || ' of ' || p.polrelid::regclass || ': ' || concat_ws(', ', p.polcmd, p.polpermissive, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM pg_policy p WHERE p.polrelid = ANY ($1::text::oid[])
+    UNION ALL
+    SELECT 'statistics ' || s.stxname || ': ' || concat_ws(', ', s.stxnamespace::regnamespace, s.stxkind::text, s.stxrelid::regclass, (SELECT string_agg(a.attname, ', ' ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = s.stxrelid AND a.attnum = ANY (s.stxkeys)),
+        pg_get_expr(s.stxexprs, s.stxrelid), 'owner ' || s.stxowner::regrole, 'target ' || CASE WHEN s.stxstattarget >= 0 THEN s.stxstattarget END, 'comment ' || obj_description(s.oid, 'pg_statistic_ext'))
+    FROM pg_statistic_ext s WHERE s.stxrelid = ANY ($1::text::oid[])
+    UNION ALL
+    SELECT 'publication ' || p.pubname || ' of ' || r.prrelid::regclass || ': ' || concat_ws(', ', (SELECT string_agg(a.attname, ', ' ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = r.prrelid AND a.attnum = ANY (r.prattrs::smallint[])), pg_get_expr(r.prqual, r.prrelid))
+    FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = ANY ($1::text::oid[])
+    UNION ALL
+    SELECT 'view ' || c.oid::regclass || ': ' || concat_ws(', ', (SELECT string_agg(concat_ws(' ', a.attname, col_description(a.attrelid, a.attnum)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
+        'options ' || c.reloptions::text, 'owner ' || c.relowner::regrole, 'comment ' || obj_description(c.oid, 'pg_class')) FROM pg_class c WHERE c.relkind = 'v' AND c.oid::regclass::text = ANY ($3::text::text[])
+    UNION ALL
+    SELECT 'query of view ' || c.oid::regclass || ': ' || pg_get_viewdef(c.oid) FROM pg_class c WHERE c.relkind = 'v' AND c.oid::regclass::text = ANY ($3::text::text[])
+    UNION ALL
+    SELECT line FROM acl
+) x ORDER BY line
+{{- end}}
+
+{{/* A description of a row a of pg_stat_activity. */}}
+{{define "session of" -}}
+pg_catalog.concat('session ', a.pid, ' (' || nullif(pg_catalog.concat_ws(', ', nullif(a.application_name, ''), nullif(a.backend_type, 'client backend'), a.state), '') || ')')
+{{- end}}
+
+{{/* The oldest other transaction that holds a lock on one of the tables. */}}
+{{define "holder" -}}
+SELECT concat_ws(' ', {{template "session of"}}, 'has a lock on', l.relation::regclass, 'in a transaction since ' || date_trunc('second', a.xact_start))
+    FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.granted AND l.pid <> pg_backend_pid() AND l.relation = ANY ($1::text::oid[]) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ORDER BY a.xact_start, a.pid LIMIT 1
+{{- end}}
+
+{{/* The progress of CREATE INDEX CONCURRENTLY. */}}
+{{define "index progress" -}}
+SELECT p.phase || CASE WHEN p.blocks_total > 0 THEN pg_catalog.concat(', ', 100 * p.blocks_done / p.blocks_total, ' %') ELSE '' END,
+    coalesce((SELECT {{template "session of"}} || ' has an open transaction' FROM pg_catalog.pg_stat_activity a WHERE a.pid = p.current_locker_pid), '')
+    FROM pg_catalog.pg_stat_progress_create_index p WHERE p.pid = $1
+{{- end}}
+
+{{/* The settings of a batch. They make it read its rows, and the rows that they refer to, by indexes or by pages. The new column has no statistics yet, so the server would expect few rows without a new key, and read and sort the whole table for each batch. With the role replica, an UPDATE fires no triggers. Otherwise, the triggers of rekey leave the row as the batch sets it. */}}
+{{define "batch settings" -}}
+SELECT set_config(name, setting, true) FROM (VALUES
+    ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
+    ('plan_cache_mode', 'force_custom_plan'), ('timezone', 'UTC'), ('datestyle', 'ISO'), ('{{.}}', 'on'), ('session_replication_role', 'replica')) s (name, setting)
+    WHERE name <> 'session_replication_role' OR $1::boolean
+{{- end}}
+
+{{/* The triggers that can keep rows from their update. */}}
+{{define "stopping triggers" -}}
+SELECT quote_ident(tgname) FROM pg_trigger WHERE tgrelid = $1::text::regclass AND NOT tgisinternal AND tgtype & 19 = 19 AND tgname !~ '^[ ~]rekey '
+    AND (tgenabled IN ('A', 'R') OR tgenabled = 'O' AND NOT $2::boolean) ORDER BY 1
+{{- end}}
+
+{{/* The position in the WAL, and the replica that is furthest behind. */}}
+{{define "replica" -}}
+SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint, coalesce(r.application_name, ''), coalesce(pg_wal_lsn_diff(r.replay_lsn, '0/0')::bigint, $1::text::bigint)
+    FROM (VALUES (1)) _ LEFT JOIN (SELECT * FROM pg_stat_replication WHERE replay_lsn IS NOT NULL ORDER BY replay_lsn LIMIT 1) r ON true
+{{- end}}
+
+{{/* The schemas of incomplete rekeys. */}}
+{{define "schemas" -}}
+SELECT n.nspname FROM pg_catalog.pg_class s JOIN pg_catalog.pg_namespace n ON n.oid = s.relnamespace
+    WHERE s.relname = 'rekey_state' AND s.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_class p WHERE p.relnamespace = n.oid AND p.relname = 'rekey_pending')
+    AND n.nspname ~ '^[a-z_][a-z0-9_]*$' ORDER BY 1
+{{- end}}
