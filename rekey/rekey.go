@@ -1,6 +1,7 @@
 package rekey
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -149,6 +150,12 @@ type Options struct {
 	// MaxLag pauses the backfill while a replica or a subscriber is further behind. 0: 10 s.
 	// Negative: no limit. The role needs pg_monitor to see replicas.
 	MaxLag time.Duration
+	// MaxUnarchived pauses the backfill while the server has more bytes of WAL to archive. 0: 1 GiB.
+	// Negative: no limit. The role needs pg_monitor.
+	MaxUnarchived int64
+	// MaxDead makes the backfill run at a quarter of its rate while its table has more dead rows, and
+	// twice as many as those at which autovacuum begins. 0: 5 million. Negative: no limit.
+	MaxDead int64
 	// Progress, if set, is called after each batch and each action, and once per second while
 	// an index is created. Calls don't overlap.
 	Progress func(Progress)
@@ -282,6 +289,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.MaxLag == 0 {
 		o.MaxLag = 10 * time.Second
 	}
+	o.MaxUnarchived, o.MaxDead = cmp.Or(o.MaxUnarchived, 1<<30), cmp.Or(o.MaxDead, 5_000_000)
 	if o.Pause < 0 || o.Pause >= 1 {
 		return o, fmt.Errorf("rekey: Options.Pause: %v is out of range; want 0 to below 1", o.Pause)
 	}

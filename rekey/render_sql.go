@@ -13,7 +13,9 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-var templates = template.Must(template.New("").Option("missingkey=error").Funcs(template.FuncMap{"literal": literal, "join": strings.Join}).ParseFS(files, "sql/*.sql"))
+var templates = template.Must(template.New("").Option("missingkey=error").Funcs(template.FuncMap{
+	"literal": literal, "join": strings.Join, "ownTriggers": func() string { return ownTriggers },
+}).ParseFS(files, "sql/*.sql"))
 
 // values are the values of a template, by name.
 type values map[string]any

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -45,7 +43,7 @@ func (j *job) backfill(ctx context.Context, a action) error {
 	}
 	began, before := time.Now(), c.Rows
 	for {
-		if err := j.waitForReplicas(ctx, a, c.Rows); err != nil {
+		if err := j.watch(ctx, a, c.Rows); err != nil {
 			return err
 		}
 		start := time.Now()
@@ -68,8 +66,12 @@ func (j *job) backfill(ctx context.Context, a action) error {
 		}
 		// At most double, because the next rows may cost more.
 		size = min(max(size*min(max(j.o.BatchTime.Seconds()/took.Seconds(), 0.25), 2), 1), maxBatch)
-		if j.o.Pause > 0 {
-			if err := sleep(ctx, time.Duration(float64(took)*j.o.Pause/(1-j.o.Pause))); err != nil {
+		pause := j.o.Pause
+		if j.guard.slow {
+			pause = max(pause, 0.75)
+		}
+		if pause > 0 {
+			if err := sleep(ctx, time.Duration(float64(took)*pause/(1-pause))); err != nil {
 				return err
 			}
 		}
@@ -168,12 +170,14 @@ func (j *job) noProgress(ctx context.Context, a action) error {
 	return fmt.Errorf("%w: rows of %s refer to rows that don't exist; delete these rows, or set the reference to NULL, and repeat the step", ErrInconsistent, a.Fill.Table)
 }
 
-// A lagCheck measures how far replicas are behind, by the position in the WAL that each
-// has replayed. The server measures a lag only when a replica answers, so a replica that
-// hangs would keep its last one.
-type lagCheck struct {
+// A guard measures what the writes of the backfill pile up: WAL that replicas have yet to replay
+// and that the server has yet to archive, and dead rows. The server measures a lag only when a
+// replica answers, so a replica that hangs would keep its last one. So the guard compares the
+// positions in the WAL that each has replayed.
+type guard struct {
 	checked time.Time
 	samples []walPosition
+	slow    bool // the backfill runs at a quarter of its rate
 }
 
 // A walPosition is a position in the WAL that the server had reached at a time.
@@ -184,7 +188,7 @@ type walPosition struct {
 
 // lag adds a sample, and returns the age of the oldest one that a replica at replayed hasn't
 // reached. Older samples are no longer needed.
-func (l *lagCheck) lag(current walPosition, replayed int64) time.Duration {
+func (l *guard) lag(current walPosition, replayed int64) time.Duration {
 	l.samples = append(l.samples, current)
 	l.samples = slices.DeleteFunc(l.samples, func(s walPosition) bool { return s.position <= replayed })
 	if len(l.samples) == 0 {
@@ -193,27 +197,45 @@ func (l *lagCheck) lag(current walPosition, replayed int64) time.Duration {
 	return current.at.Sub(l.samples[0].at)
 }
 
-// waitForReplicas pauses while a replica is further behind than MaxLag.
-func (j *job) waitForReplicas(ctx context.Context, a action, rows int64) error {
-	l := &j.lag
-	if j.o.MaxLag < 0 || time.Since(l.checked) < time.Second {
+// watch pauses while a replica or the archive of the WAL is further behind than the options
+// allow. If autovacuum is behind, it makes the backfill slow: to wait for autovacuum could
+// take forever, as beside a transaction that keeps the rows.
+func (j *job) watch(ctx context.Context, a action, rows int64) error {
+	g := &j.guard
+	if time.Since(g.checked) < time.Second {
 		return nil
 	}
 	for {
-		var name string
-		var position, replayed int64
-		err := j.conn.QueryRowContext(ctx, query("replica", nil), strconv.FormatInt(math.MaxInt64, 10)).
-			Scan(&position, &name, &replayed)
-		if err != nil {
+		var found struct {
+			Position, Replayed, Unarchived, Dead int64
+			Replica                              string
+			Monitor                              bool
+		}
+		if err := readJSON(ctx, j.conn, &found, query("pressure", nil), a.Fill.Table); err != nil {
 			return err
 		}
-		l.checked = time.Now()
-		lag := l.lag(walPosition{l.checked, position}, replayed)
-		if lag <= j.o.MaxLag {
+		if found.Monitor {
+			if err := j.conn.QueryRowContext(ctx, query("unarchived", nil)).Scan(&found.Unarchived); err != nil {
+				return err
+			}
+		}
+		g.checked = time.Now()
+		report := func(format string, args ...any) {
+			j.o.Progress(Progress{Step: a.Step, Action: a.Title, Rows: rows, Total: max(a.Fill.Rows, rows), Waiting: fmt.Sprintf(format, args...)})
+		}
+		lag := g.lag(walPosition{g.checked, found.Position}, found.Replayed)
+		g.slow = j.o.MaxDead >= 0 && found.Dead > j.o.MaxDead
+		switch {
+		case j.o.MaxLag >= 0 && lag > j.o.MaxLag:
+			report("replica %s is %v behind", found.Replica, lag.Round(time.Second))
+		case j.o.MaxUnarchived >= 0 && found.Unarchived > j.o.MaxUnarchived:
+			report("the archive of the WAL is %d MB behind", found.Unarchived>>20)
+		case g.slow:
+			report("slow, since autovacuum is behind: %s has %d dead rows", a.Fill.Table, found.Dead)
+			return nil
+		default:
 			return nil
 		}
-		j.o.Progress(Progress{Step: a.Step, Action: a.Title, Rows: rows, Total: max(a.Fill.Rows, rows),
-			Waiting: fmt.Sprintf("replica %s is %v behind", name, lag.Round(time.Second))})
 		if err := sleep(ctx, time.Second); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 // The lag of a replica is the age of the oldest position that it hasn't reached, also while
 // it hangs.
 func TestLag(t *testing.T) {
-	var l lagCheck
+	var l guard
 	start := time.Now()
 	for _, step := range []struct{ second, position, replayed, want int64 }{
 		{0, 100, 100, 0},

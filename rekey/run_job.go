@@ -24,7 +24,7 @@ type job struct {
 	conn  *sql.Conn
 	o     Options
 	state state
-	lag   lagCheck
+	guard guard
 }
 
 // run locks the job against other programs, and calls f. The session acts as the owner of

@@ -80,7 +80,8 @@ documents the fields of Spec. Reserve no node number before: expand does so.`,
 	cmd.AddCommand(c.rekeyInspectCommand(), c.rekeyExpandCommand(),
 		c.rekeyStepCommand(rekey.StepBackfill, "Fill the new columns of existing rows", `Backfill fills the new columns in small batches, and repeats that until no row is
 left. It adapts the size of the batches to --batch-time, and pauses while a
-replica is further behind than --max-lag. An interrupt loses at most one batch.`, rekey.Backfill),
+replica is further behind than --max-lag, or the archive of the WAL is behind. It
+slows down while autovacuum is behind. An interrupt loses at most one batch.`, rekey.Backfill),
 		c.rekeyStepCommand(rekey.StepValidate, "Add indexes, constraints and views", `Validate creates the indexes without blocking writers, adds the constraints,
 compares both keys of all rows, and creates the views for the new version of the
 programs. After that, replace the programs. The new version uses the same SQL,
@@ -362,6 +363,8 @@ func (c *cli) rekeyStepCommand(step rekey.Step, short, long string, do func(cont
 	if step == rekey.StepBackfill {
 		cmd.Flags().DurationVar(&flags.options.BatchTime, "batch-time", 50*time.Millisecond, "`duration` that a batch should take, and for which its rows stay locked")
 		cmd.Flags().DurationVar(&flags.options.MaxLag, "max-lag", 10*time.Second, "`duration` that a replica may be behind; negative: no limit")
+		cmd.Flags().Int64Var(&flags.options.MaxDead, "max-dead", 5_000_000, "`count` of dead rows of a table beyond which backfill runs at a quarter of its rate, if autovacuum is behind; negative: no limit")
+		cmd.Flags().Int64Var(&flags.options.MaxUnarchived, "max-unarchived", 1<<30, "`bytes` of WAL that may wait for the archive; negative: no limit")
 		cmd.Flags().Float64Var(&flags.options.Pause, "pause", 0, "`share` of time in which backfill pauses, from 0 to below 1")
 	}
 	return cmd

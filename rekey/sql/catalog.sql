@@ -176,7 +176,7 @@ SELECT DISTINCT {{template "dependent"}}, d.refclassid <> 'pg_catalog.pg_class':
 {{define "triggers" -}}
 SELECT t.tgrelid::bigint AS "Table", t.tgname AS "Name", t.tgfoid::bigint AS "Function", t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgenabled IN ('O', 'A') AS "Before",
     coalesce(t.tgoldtable, '') AS "Old", coalesce(t.tgnewtable, '') AS "New"
-    FROM pg_catalog.pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '^[ ~]rekey ' ORDER BY 1, 2
+    FROM pg_catalog.pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '{{ownTriggers}}' ORDER BY 1, 2
 {{- end}}
 
 {{/* The functions of users in a language that the server does not analyze. */}}

@@ -55,7 +55,7 @@ SELECT row_to_json(x)::text FROM (SELECT
 {{define "fresh names" -}}
 SELECT json_agg(o ORDER BY o)::text FROM (
     SELECT pg_describe_object('pg_constraint'::regclass, k.oid, 0) FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.conname LIKE 'rekey\_%'
-    UNION ALL SELECT pg_describe_object('pg_trigger'::regclass, t.oid, 0) FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND t.tgname ~ '^[ ~]rekey '
+    UNION ALL SELECT pg_describe_object('pg_trigger'::regclass, t.oid, 0) FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND t.tgname ~ '{{ownTriggers}}'
     UNION ALL SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) FROM pg_class c WHERE c.relkind IN ('r', 'i', 'S', 'v', 'm', 'p', 'f') AND c.relname LIKE 'rekey\_%'
     AND c.relnamespace IN (SELECT t.relnamespace FROM pg_class t WHERE t.oid = ANY ($1::text::oid[]))
     AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid AND k.conrelid = ANY ($1::text::oid[]))) x (o)

@@ -36,7 +36,7 @@ SELECT line FROM (
     FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.contype <> 't' AND k.conname !~ '^rekey_'
     UNION ALL
     SELECT 'trigger ' || t.tgname || ' of ' || t.tgrelid::regclass || ': ' || pg_get_triggerdef(t.oid) || ', ' || t.tgenabled::text || concat_ws(', ', '', 'comment ' || obj_description(t.oid, 'pg_trigger'))
-    FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '^[ ~]rekey '
+    FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '{{ownTriggers}}'
     UNION ALL
     SELECT 'policy ' || p.polname || ' of ' || p.polrelid::regclass || ': ' || concat_ws(', ', p.polcmd, p.polpermissive, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM pg_policy p WHERE p.polrelid = ANY ($1::text::oid[])
     UNION ALL
@@ -86,14 +86,28 @@ SELECT set_config(name, setting, true) FROM (VALUES
 
 {{/* The triggers that can keep rows from their update. */}}
 {{define "stopping triggers" -}}
-SELECT quote_ident(tgname) FROM pg_trigger WHERE tgrelid = $1::text::regclass AND NOT tgisinternal AND tgtype & 19 = 19 AND tgname !~ '^[ ~]rekey '
+SELECT quote_ident(tgname) FROM pg_trigger WHERE tgrelid = $1::text::regclass AND NOT tgisinternal AND tgtype & 19 = 19 AND tgname !~ '{{ownTriggers}}'
     AND (tgenabled IN ('A', 'R') OR tgenabled = 'O' AND NOT $2::boolean) ORDER BY 1
 {{- end}}
 
-{{/* The position in the WAL, and the replica that is furthest behind. */}}
-{{define "replica" -}}
-SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint, coalesce(r.application_name, ''), coalesce(pg_wal_lsn_diff(r.replay_lsn, '0/0')::bigint, $1::text::bigint)
-    FROM (VALUES (1)) _ LEFT JOIN (SELECT * FROM pg_stat_replication WHERE replay_lsn IS NOT NULL ORDER BY replay_lsn LIMIT 1) r ON true
+{{/* The position in the WAL, the replica that is furthest behind, and the dead rows of a table for which autovacuum is late: twice as many as those at which it begins. */}}
+{{define "pressure" -}}
+SELECT row_to_json(x)::text FROM (SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint AS "Position",
+    coalesce(r.application_name, '') AS "Replica", coalesce(pg_wal_lsn_diff(r.replay_lsn, '0/0')::bigint, 9223372036854775807) AS "Replayed",
+    CASE WHEN v.enabled AND s.n_dead_tup > 2 * (v.threshold + v.scale * greatest(c.reltuples, 0)) THEN s.n_dead_tup ELSE 0 END AS "Dead",
+    has_function_privilege('pg_ls_archive_statusdir()', 'EXECUTE') AS "Monitor"
+    FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid CROSS JOIN LATERAL (
+        SELECT current_setting('autovacuum')::boolean AND coalesce(max(o.option_value) FILTER (WHERE o.option_name = 'autovacuum_enabled')::boolean, true) AS enabled,
+            coalesce(max(o.option_value) FILTER (WHERE o.option_name = 'autovacuum_vacuum_threshold'), current_setting('autovacuum_vacuum_threshold'))::float8 AS threshold,
+            coalesce(max(o.option_value) FILTER (WHERE o.option_name = 'autovacuum_vacuum_scale_factor'), current_setting('autovacuum_vacuum_scale_factor'))::float8 AS scale
+        FROM pg_options_to_table(c.reloptions) o
+    ) v LEFT JOIN (SELECT * FROM pg_stat_replication WHERE replay_lsn IS NOT NULL ORDER BY replay_lsn LIMIT 1) r ON true
+    WHERE c.oid = $1::text::regclass) x
+{{- end}}
+
+{{/* The bytes of WAL that the server has yet to archive. */}}
+{{define "unarchived" -}}
+SELECT count(*) * pg_size_bytes(current_setting('wal_segment_size')) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'
 {{- end}}
 
 {{/* The schemas of incomplete rekeys. */}}

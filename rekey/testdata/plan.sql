@@ -163,6 +163,7 @@ LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE public.orders ADD COLUMN rekey_id bigint, ADD COLUMN rekey_customer_id uuid;
 COMMENT ON COLUMN public.orders.rekey_id IS 'The key''s text';
 ALTER TABLE public.orders ALTER COLUMN rekey_customer_id SET STATISTICS 500;
+ALTER TABLE public.orders ALTER COLUMN rekey_customer_id SET (n_distinct=1000);
 GRANT SELECT (rekey_customer_id) ON public.orders TO report WITH GRANT OPTION;
 
 -- expand, ddl: add columns to public.log
@@ -630,14 +631,18 @@ GRANT SELECT ON rekeyed.customers TO app;
 CREATE VIEW rekeyed.orders AS SELECT created_at, total, rekey_id AS id, rekey_customer_id AS customer_id FROM public.orders;
 DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.orders'::regclass AND (false OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON rekeyed.orders FROM ' || role; END LOOP; END$rekey$;
 GRANT SELECT ON rekeyed.orders TO app;
+GRANT CREATE ON SCHEMA rekeyed TO clerk;
+ALTER VIEW rekeyed.orders OWNER TO clerk;
+REVOKE CREATE ON SCHEMA rekeyed FROM clerk;
 CREATE VIEW rekeyed.log AS SELECT at, rekey_customer_id AS customer_id FROM public.log;
 DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.log'::regclass AND (false OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON rekeyed.log FROM ' || role; END LOOP; END$rekey$;
 GRANT SELECT ON rekeyed.log TO app;
 SET LOCAL search_path = rekeyed, public;
-CREATE VIEW rekeyed.report (id, customer_id) AS
+CREATE VIEW rekeyed.report (id, customer_id) WITH (security_barrier=true) AS
  SELECT id,
     customer_id
    FROM orders;
+ALTER VIEW rekeyed.report ALTER COLUMN customer_id SET DEFAULT 7;
 DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.report'::regclass AND (true OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON rekeyed.report FROM ' || role; END LOOP; END$rekey$;
 GRANT SELECT ON rekeyed.report TO report;
 SET LOCAL search_path = pg_catalog;
@@ -779,11 +784,12 @@ COMMENT ON CONSTRAINT orders_customer_id_fkey ON public.orders IS 'A customer''s
 -- index "", fill <nil>, objects &{[] [] [public.report]}
 DROP VIEW public.report;
 SET LOCAL search_path = rekeyed, public;
-CREATE VIEW public.report (id, customer_id) AS
+CREATE VIEW public.report (id, customer_id) WITH (security_barrier=true) AS
  SELECT id,
     customer_id
    FROM orders;
 COMMENT ON COLUMN public.report.id IS 'The order';
+ALTER VIEW public.report ALTER COLUMN customer_id SET DEFAULT 7;
 COMMENT ON VIEW public.report IS 'A report';
 DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'public.report'::regclass AND (true OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON public.report FROM ' || role; END LOOP; END$rekey$;
 GRANT SELECT ON public.report TO report;
@@ -801,10 +807,13 @@ DROP TRIGGER IF EXISTS "~rekey delete" ON public.orders;
 ALTER TABLE public.orders DROP COLUMN id, DROP COLUMN customer_id;
 ALTER TABLE public.orders RENAME COLUMN rekey_id TO id;
 ALTER TABLE public.orders RENAME COLUMN rekey_customer_id TO customer_id;
-ALTER TABLE public.orders ALTER COLUMN id SET NOT NULL, ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(20), ALTER COLUMN customer_id SET NOT NULL;
+ALTER TABLE public.orders ALTER COLUMN id SET NOT NULL, ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(20), ADD CONSTRAINT of_a_customer NOT NULL customer_id NO INHERIT;
+COMMENT ON CONSTRAINT of_a_customer ON public.orders IS 'Always';
 ALTER TABLE public.orders DROP CONSTRAINT rekey_id_not_null;
 ALTER TABLE public.orders DROP CONSTRAINT rekey_customer_id_not_null;
 ALTER TABLE public.orders ADD CONSTRAINT orders_pkey PRIMARY KEY USING INDEX rekey_orders_pkey;
+COMMENT ON CONSTRAINT orders_pkey ON public.orders IS 'The key';
+ALTER TABLE public.orders REPLICA IDENTITY USING INDEX orders_pkey;
 ALTER TABLE public.orders RENAME CONSTRAINT rekey_orders_once TO orders_once;
 ALTER INDEX public.rekey_orders_open RENAME TO orders_open;
 ALTER INDEX public.orders_open ALTER COLUMN 1 SET STATISTICS 300;
@@ -848,11 +857,12 @@ ALTER TABLE public.customers ADD CONSTRAINT customers_pkey PRIMARY KEY USING IND
 -- index "", fill <nil>, objects &{[] [] [public.report]}
 DROP VIEW public.report;
 SET LOCAL search_path = public;
-CREATE VIEW public.report (id, customer_id) AS
+CREATE VIEW public.report (id, customer_id) WITH (security_barrier=true) AS
  SELECT id,
     customer_id
    FROM orders;
 COMMENT ON COLUMN public.report.id IS 'The order';
+ALTER VIEW public.report ALTER COLUMN customer_id SET DEFAULT 7;
 COMMENT ON VIEW public.report IS 'A report';
 DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'public.report'::regclass AND (true OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON public.report FROM ' || role; END LOOP; END$rekey$;
 GRANT SELECT ON public.report TO report;
