@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// expandsRow finds all columns of a row, NEW.* or ($1).*, and expandsTable those of a query, as in
-// SELECT * or o.*, now(). SELECT * INTO fills a variable, which has the columns of the moment.
+// expandsRow finds all columns of a row, NEW.* or ($1).*, and expandsTable all columns of a query, as
+// in SELECT * or o.*, now(). SELECT * INTO fills a variable, which has the columns of the moment.
 var (
 	expandsRow   = regexp.MustCompile(`(?i)(\b(NEW|OLD)|\))\s*\.\s*\*`)
 	expandsTable = regexp.MustCompile(`(?i)\bSELECT\s+\*(\s*INTO\b)?|[\pL\pN_"]\s*\.\s*\*\s*(,|FROM\b)`)

@@ -79,7 +79,7 @@ func (m *model) checkVisible() {
 	}
 	for _, v := range m.views {
 		visible("view", v.Name)
-		visible("column", v.columns()...)
+		visible("column", v.Names()...)
 	}
 	visible("index", each(m.indexes, func(x *index) string { return x.Name })...)
 	visible("constraint", each(m.foreignKeys, func(f *foreignKey) string { return f.Name })...)

@@ -151,7 +151,7 @@ func (m *model) checkViews(ctx context.Context, db querier) error {
 			m.problem("view "+v.Name, "fails with the types of the new keys: %v", "drop it and create it again after contract", failure)
 			query = "TABLE " + v.Name
 		}
-		with = append(with, v.Plain+" ("+strings.Join(v.columns(), ", ")+") AS ("+query+")")
+		with = append(with, v.Plain+" ("+strings.Join(v.Names(), ", ")+") AS ("+query+")")
 	}
 	_, err := db.ExecContext(ctx, "SET LOCAL search_path = pg_catalog")
 	return err

@@ -319,13 +319,11 @@ func (m *model) checkNames() {
 		}
 		for _, c := range r.columns {
 			if c.NotNull {
-				add("NOT NULL of "+c.Quoted, c.notNullCheck())
+				add("NOT NULL of "+c.Quoted, c.NotNullCheck())
 			}
 		}
-		for _, c := range m.changedChecks() {
-			if c.Table == r.OID {
-				add(c.Name, freshConstraint(c.Name))
-			}
+		for _, c := range m.checksOf(r) {
+			add(c.Name, c.Fresh())
 		}
 		for _, f := range m.changedForeignKeys() {
 			if f.Table == r.OID {

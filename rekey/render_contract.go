@@ -14,7 +14,7 @@ import (
 // keys. The views of the job stay until
 // the tables have the names of their columns.
 func (m *model) contract(o Options) []action {
-	step := script{step: StepContract}
+	step := plan{step: StepContract}
 	add := func(kind, title string, objects *objects, sql ...string) {
 		step.add(kind, title, sql...).Objects = objects
 	}
@@ -174,108 +174,30 @@ func (m *model) replaceViews(path []string) []string {
 
 // replaceColumns renders the statements that drop the old columns of a table and give their
 // names and properties to the new ones.
-func (m *model) replaceColumns(r *relation) (sql []string) {
-	add := func(format string, args ...any) { sql = append(sql, fmt.Sprintf(format, args...)) }
-	sql = append(sql, dropTriggers(r)...)
+func (m *model) replaceColumns(r *relation) []string {
+	var sequences, properties []string
 	for _, c := range r.columns {
 		if c.root && c.Identity == "" && len(m.sequenceUsers(c)) > 0 {
-			add("ALTER SEQUENCE %s OWNED BY NONE", c.Sequence)
+			sequences = append(sequences, c.Sequence)
 		}
-	}
-	add("ALTER TABLE %s %s", r.Name, strings.Join(each(r.columns, func(c *column) string { return "DROP COLUMN " + c.Quoted }), ", "))
-	var parts, comments []string
-	for _, c := range r.columns {
-		add("ALTER TABLE %s RENAME COLUMN %s TO %s", r.Name, c.fresh, c.Quoted)
 		if n := c.NotNullAs; n != nil {
 			noInherit := ""
 			if n.NoInherit {
 				noInherit = " NO INHERIT"
 			}
-			parts = append(parts, "ADD CONSTRAINT "+n.Name+" NOT NULL "+c.Quoted+noInherit)
-			comments = append(comments, comment("CONSTRAINT "+n.Name+" ON "+r.Name, n.Comment)...)
+			properties = append(properties, "ADD CONSTRAINT "+n.Name+" NOT NULL "+c.Quoted+noInherit)
 		} else if c.NotNull {
-			parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET NOT NULL")
+			properties = append(properties, "ALTER COLUMN "+c.Quoted+" SET NOT NULL")
 		}
-		if c.root && c.key.hasDefault() {
-			parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET DEFAULT "+c.key.newDefault())
-		}
-		if zero := c.defaultZero(); zero != "" {
-			parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET DEFAULT "+zero)
+		if value := cmp.Or(c.NewDefault(), c.defaultZero()); value != "" {
+			properties = append(properties, "ALTER COLUMN "+c.Quoted+" SET DEFAULT "+value)
 		}
 	}
-	if len(parts) > 0 {
-		add("ALTER TABLE %s %s", r.Name, strings.Join(parts, ", "))
-	}
-	sql = append(sql, comments...)
-	for _, c := range r.columns {
-		if c.NotNull {
-			add("ALTER TABLE %s DROP CONSTRAINT %s", r.Name, c.notNullCheck())
-		}
-	}
-	for _, x := range m.changed {
-		if x.Table == r.OID {
-			sql = append(sql, x.adopt(r)...)
-		}
-	}
-	for _, c := range m.changedChecks() {
-		if c.Table == r.OID {
-			add("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", r.Name, freshConstraint(c.Name), c.Name)
-			sql = append(sql, comment("CONSTRAINT "+c.Name+" ON "+r.Name, c.Comment)...)
-		}
-	}
-	for _, s := range m.statistics {
-		if s.Table != r.OID || !m.has(s.Table, s.Columns) {
-			continue
-		}
-		sql = append(sql, s.Definition)
-		if s.Target != nil {
-			add("ALTER STATISTICS %s SET STATISTICS %d", s.Name, *s.Target)
-		}
-		sql = append(sql, comment("STATISTICS "+s.Name, s.Comment)...)
-		if s.Owner != m.role {
-			add("ALTER STATISTICS %s OWNER TO %s", s.Name, s.Owner)
-		}
-	}
-	return sql
-}
-
-// adopt renders the statements that give a new index the name and the properties of the old one.
-func (x *index) adopt(r *relation) (sql []string) {
-	add := func(format string, args ...any) { sql = append(sql, fmt.Sprintf(format, args...)) }
-	if x.Constraint == "" {
-		add("ALTER INDEX %s.%s RENAME TO %s", r.Schema, ident(x.fresh), x.Name)
-	} else {
-		switch {
-		case x.Type == "p":
-			add("ALTER TABLE %s ADD CONSTRAINT %s PRIMARY KEY USING INDEX %s%s", r.Name, x.Constraint, ident(x.fresh), x.deferrable())
-		case x.Deferrable:
-			add("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", r.Name, ident(x.fresh), x.Constraint)
-		default:
-			add("ALTER TABLE %s ADD CONSTRAINT %s UNIQUE USING INDEX %s", r.Name, x.Constraint, ident(x.fresh))
-		}
-		sql = append(sql, comment("CONSTRAINT "+x.Constraint+" ON "+r.Name, x.ConComment)...)
-	}
-	for _, target := range x.Targets {
-		add("ALTER INDEX %s.%s ALTER COLUMN %s", r.Schema, x.Name, target)
-	}
-	if x.Clustered {
-		add("ALTER TABLE %s CLUSTER ON %s", r.Name, x.Name)
-	}
-	if x.ReplIdent && r.Identity == "i" {
-		add("ALTER TABLE %s REPLICA IDENTITY USING INDEX %s", r.Name, x.Name)
-	}
-	return append(sql, comment("INDEX "+r.Schema+"."+x.Name, x.Comment)...)
-}
-
-// deferrable renders when the constraint is checked.
-func (x *index) deferrable() string {
-	switch {
-	case x.Deferred:
-		return " DEFERRABLE INITIALLY DEFERRED"
-	case x.Deferrable:
-		return " DEFERRABLE"
-	}
-	return ""
+	return script("replace columns", values{
+		"table": r, "role": m.role, "sequences": sequences, "properties": properties, "checks": m.checksOf(r),
+		"indexes":    filter(m.changed, func(x *index) bool { return x.Table == r.OID }),
+		"statistics": filter(m.statistics, func(s *statistic) bool { return s.Table == r.OID && m.has(s.Table, s.Columns) }),
+	})
 }
 
 func comment(object, text string) []string {
@@ -283,12 +205,6 @@ func comment(object, text string) []string {
 		return nil
 	}
 	return []string{"COMMENT ON " + object + " IS " + literal(text)}
-}
-
-func dropTriggers(r *relation) []string {
-	return each([]string{firstInsertTrigger, firstUpdateTrigger, insertTrigger, updateTrigger, deleteTrigger}, func(name string) string {
-		return "DROP TRIGGER IF EXISTS " + name + " ON " + r.Name
-	})
 }
 
 // dropJob renders the statements that drop the schema of the job.
@@ -306,7 +222,7 @@ func (m *model) dropJob(o Options) (sql []string) {
 // tables. As in contract, an action locks a single table where possible. The triggers of a
 // table are dropped before the columns that they need.
 func (m *model) abort(o Options) []action {
-	step := script{step: StepAbort}
+	step := plan{step: StepAbort}
 	add := func(kind, title string, objects *objects, sql ...string) {
 		step.add(kind, title, sql...).Objects = objects
 	}
@@ -322,7 +238,7 @@ func (m *model) abort(o Options) []action {
 		names := relationNames(group)
 		sql := lock(allPrograms, names...)
 		for _, r := range group {
-			sql = append(sql, dropTriggers(r)...)
+			sql = append(sql, script("drop triggers", r.Name)...)
 		}
 		for _, r := range group {
 			for _, k := range m.moved() {

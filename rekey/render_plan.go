@@ -38,14 +38,14 @@ func ofStep(actions []action, step Step) []action {
 	return slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return a.Step != step })
 }
 
-// A script collects the actions of a step.
-type script struct {
+// A plan collects the actions of a step.
+type plan struct {
 	step Step
 	list []action
 }
 
 // add adds an action, and returns it.
-func (s *script) add(kind, title string, sql ...string) *action {
+func (s *plan) add(kind, title string, sql ...string) *action {
 	s.list = append(s.list, action{Action: Action{Step: s.step, Kind: kind, Title: title, SQL: sql}})
 	return &s.list[len(s.list)-1]
 }
@@ -197,7 +197,7 @@ func relationNames(list []*relation) []string {
 // expand renders the actions of expand. Rows that programs insert before all triggers exist
 // have no new key, like existing rows.
 func (m *model) expand(o Options) []action {
-	step := script{step: StepExpand}
+	step := plan{step: StepExpand}
 	add := func(title string, sql ...string) { step.add(kindDDL, title, sql...) }
 	schema := o.Schema
 	var sql []string
@@ -211,22 +211,7 @@ func (m *model) expand(o Options) []action {
 	sql = append(sql, protect(schema))
 	add("reserve node numbers", sql...)
 	for _, r := range m.relations {
-		sql := append(lock(allPrograms, r.Name), "ALTER TABLE "+r.Name+" "+strings.Join(each(r.columns, func(c *column) string { return "ADD COLUMN " + c.fresh + " " + c.key.format.sqlType }), ", "))
-		for _, c := range r.columns {
-			if c.Target != nil {
-				sql = append(sql, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET STATISTICS %d", r.Name, c.fresh, *c.Target))
-			}
-			if len(c.Options) > 0 {
-				sql = append(sql, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET (%s)", r.Name, c.fresh, strings.Join(c.Options, ", ")))
-			}
-			if c.Comment != "" {
-				sql = append(sql, "COMMENT ON COLUMN "+r.Name+"."+c.fresh+" IS "+literal(c.Comment))
-			}
-			for _, g := range c.Grants {
-				g.Column = c.fresh
-				sql = append(sql, grants([]grant{g}, r.Name)...)
-			}
-		}
+		sql := append(lock(allPrograms, r.Name), script("add columns", r)...)
 		add("add columns to "+r.Name, sql...)
 	}
 	// If a row came before the row that it refers to, their triggers would agree on a new key.
@@ -243,7 +228,7 @@ func (m *model) expand(o Options) []action {
 }
 
 func (m *model) backfill(o Options) []action {
-	step := script{step: StepBackfill}
+	step := plan{step: StepBackfill}
 	var done []*key
 	for _, k := range m.parentsFirst() {
 		r := k.root.rel
@@ -342,8 +327,6 @@ func freshConstraint(quoted string) string {
 	return ident(newName("%s", unquote(quoted)))
 }
 
-func (c *column) notNullCheck() string { return ident(newName("%s_not_null", c.Name)) }
-
 const deferred = " INITIALLY DEFERRED"
 
 // create renders the definition of a foreign key on the new columns, without NOT VALID.
@@ -357,17 +340,17 @@ func (f *foreignKey) create(m *model) string {
 	return sql
 }
 
-func (m *model) changedChecks() (list []*check) {
-	for _, c := range m.checks {
-		if m.has(c.Table, c.Columns) {
-			list = append(list, c)
-		}
-	}
-	return list
+func filter[T any](list []T, f func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return !f(v) })
+}
+
+// checksOf returns the checks to add on the new columns of a table.
+func (m *model) checksOf(r *relation) []*check {
+	return filter(m.checks, func(c *check) bool { return c.Table == r.OID && m.has(c.Table, c.Columns) })
 }
 
 func (m *model) validate(o Options) []action {
-	step := script{step: StepValidate}
+	step := plan{step: StepValidate}
 	add := step.add
 	if len(m.relations) == 0 {
 		return nil
@@ -375,15 +358,15 @@ func (m *model) validate(o Options) []action {
 	for _, x := range m.changed {
 		r := m.relation(x.Table)
 		add(kindIndex, "create index "+ident(x.fresh), x.create(r)).Index = r.Schema + "." + ident(x.fresh)
-		if x.deferrable() != "" && x.Type == "u" {
+		if x.Checked() != "" && x.Type == "u" {
 			// A repeated step finds the constraint.
 			add(kindDDL, "add constraint "+ident(x.fresh)+" to "+r.Name, append(lock(allPrograms, r.Name),
 				"DO "+body("BEGIN IF NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = "+literal(r.Schema+"."+ident(x.fresh))+"::regclass) THEN ALTER TABLE "+r.Name+
-					" ADD CONSTRAINT "+ident(x.fresh)+" UNIQUE USING INDEX "+ident(x.fresh)+x.deferrable()+"; END IF; END"))...)
+					" ADD CONSTRAINT "+ident(x.fresh)+" UNIQUE USING INDEX "+ident(x.fresh)+x.Checked()+"; END IF; END"))...)
 		}
 	}
 	// A repeated step replaces the constraints.
-	validations := script{step: StepValidate}
+	validations := plan{step: StepValidate}
 	constraint := func(r *relation, name, definition string, valid bool) string {
 		if valid {
 			validations.add(kindDDL, "validate constraint "+name+" of "+r.Name, stopVacuum(r.Name), "ALTER TABLE "+r.Name+" VALIDATE CONSTRAINT "+name)
@@ -394,13 +377,11 @@ func (m *model) validate(o Options) []action {
 		var parts []string
 		for _, c := range r.columns {
 			if c.NotNull {
-				parts = append(parts, constraint(r, c.notNullCheck(), "CHECK ("+c.fresh+" IS NOT NULL)", true))
+				parts = append(parts, constraint(r, c.NotNullCheck(), "CHECK ("+c.fresh+" IS NOT NULL)", true))
 			}
 		}
-		for _, c := range m.changedChecks() {
-			if c.Table == r.OID {
-				parts = append(parts, constraint(r, freshConstraint(c.Name), strings.TrimSuffix(rename(c.Definition, r.fresh()), " NOT VALID"), c.Valid))
-			}
+		for _, c := range m.checksOf(r) {
+			parts = append(parts, constraint(r, c.Fresh(), strings.TrimSuffix(rename(c.Definition, r.fresh()), " NOT VALID"), c.Valid))
 		}
 		if len(parts) > 0 {
 			add(kindDDL, "add check constraints to "+r.Name, append(lock(allPrograms, r.Name), "ALTER TABLE "+r.Name+" "+strings.Join(parts, ", "))...)
@@ -467,17 +448,7 @@ func (m *model) createViews(o Options) []string {
 	sql := []string{"DROP VIEW IF EXISTS " + strings.Join(reversed(m.jobViews(o)), ", "), "GRANT USAGE ON SCHEMA " + o.Schema + " TO PUBLIC"}
 	for _, r := range m.relations {
 		name := o.Schema + "." + r.quotedPlain()
-		columns := append(slices.Clone(r.others), each(r.columns, func(c *column) string { return c.fresh + " AS " + c.Quoted })...)
-		query := " AS SELECT " + strings.Join(columns, ", ") + " FROM " + r.Name
-		if r.RLS {
-			// The privileges on the table apply, and its policies.
-			sql = append(sql, "CREATE VIEW "+name+" WITH (security_invoker = true)"+query, revokeAll(name, false), "GRANT SELECT, INSERT, UPDATE, DELETE ON "+name+" TO PUBLIC")
-			continue
-		}
-		// With security_invoker, a role would need privileges on all columns.
-		sql = append(sql, "CREATE VIEW "+name+query, revokeAll(name, false))
-		sql = append(sql, grants(viewGrants(r.Grants), name)...)
-		sql = append(sql, m.give(name, o.Schema, r.Owner)...)
+		sql = append(sql, script("table view", values{"table": r, "name": name, "revoke": revokeAll(name, false), "grants": viewGrants(r.Grants), "schema": o.Schema, "owner": r.Owner, "role": m.role})...)
 	}
 	if len(m.views) == 0 {
 		return sql
@@ -485,7 +456,7 @@ func (m *model) createViews(o Options) []string {
 	sql = append(sql, "SET LOCAL search_path = "+o.Schema+", "+strings.Join(m.path, ", "))
 	for _, v := range m.views {
 		sql = append(sql, v.create(o.Schema+"."+v.Plain, false)...)
-		sql = append(sql, m.give(o.Schema+"."+v.Plain, o.Schema, v.Owner)...)
+		sql = append(sql, script("give", values{"name": o.Schema + "." + v.Plain, "schema": o.Schema, "owner": v.Owner, "role": m.role})...)
 	}
 	return append(sql, "SET LOCAL search_path = pg_catalog")
 }
@@ -495,16 +466,6 @@ func viewGrants(list []grant) []grant {
 	return slices.DeleteFunc(slices.Clone(list), func(g grant) bool {
 		return !slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE"}, g.Privilege)
 	})
-}
-
-// give renders the statements that change the owner of a view in the job's schema. The new
-// owner needs the privilege CREATE for it.
-func (m *model) give(view, schema, owner string) []string {
-	if owner == m.role {
-		return nil
-	}
-	return []string{"GRANT CREATE ON SCHEMA " + schema + " TO " + owner, "ALTER VIEW " + view + " OWNER TO " + owner,
-		"REVOKE CREATE ON SCHEMA " + schema + " FROM " + owner}
 }
 
 // oldColumns renders a list of texts for the old columns, each a table's OID and a number.

@@ -15,6 +15,10 @@ var files embed.FS
 
 var templates = template.Must(template.New("").Option("missingkey=error").Funcs(template.FuncMap{
 	"literal": literal, "join": strings.Join, "ownTriggers": func() string { return ownTriggers },
+	"next": func() string { return "\x00" },
+	"ourTriggers": func() []string {
+		return []string{firstInsertTrigger, firstUpdateTrigger, insertTrigger, updateTrigger, deleteTrigger}
+	},
 }).ParseFS(files, "sql/*.sql"))
 
 // values are the values of a template, by name.
@@ -28,3 +32,57 @@ func query(name string, data any) string {
 	}
 	return b.String()
 }
+
+// script renders the statements of a script. No text of Postgres has the character that
+// separates them.
+func script(name string, data any) []string {
+	return strings.Split(query(name, data), "\x00")[1:]
+}
+
+// These methods are for scripts.
+
+func (r *relation) Changed() []*column { return r.columns }
+func (r *relation) Others() []string   { return r.others }
+func (c *column) Fresh() string        { return c.fresh }
+func (c *column) NewType() string      { return c.key.format.sqlType }
+func (c *column) NotNullCheck() string { return ident(newName("%s_not_null", c.Name)) }
+func (x *index) Fresh() string         { return ident(x.fresh) }
+func (c *check) Fresh() string         { return freshConstraint(c.Name) }
+
+// NewDefault returns the default of the key after contract, or "".
+func (c *column) NewDefault() string {
+	if !c.root || !c.key.hasDefault() {
+		return ""
+	}
+	return c.key.newDefault()
+}
+
+// Checked renders when a constraint is checked.
+func (x *index) Checked() string {
+	switch {
+	case x.Deferred:
+		return " DEFERRABLE INITIALLY DEFERRED"
+	case x.Deferrable:
+		return " DEFERRABLE"
+	}
+	return ""
+}
+
+// On renders a GRANT for an object, or for a column of it.
+func (g grant) On(object, column string) string {
+	privilege, option := g.Privilege, ""
+	if column != "" {
+		privilege += " (" + column + ")"
+	}
+	if g.Option {
+		option = " WITH GRANT OPTION"
+	}
+	return "GRANT " + privilege + " ON " + object + " TO " + g.Role + option
+}
+
+// Names returns the quoted names of the columns of a view.
+func (v *view) Names() []string {
+	return each(v.Columns, func(c struct{ Column, Text, Default string }) string { return c.Column })
+}
+
+func (v *view) Query() string { return strings.TrimSuffix(v.Definition, ";") }

@@ -95,52 +95,33 @@ func (m *model) tries(r *relation, exchanged bool) (list []string) {
 			drop("DROP INDEX " + r.Schema + "." + ident(x.fresh))
 		}
 	}
-	run(fmt.Sprintf(`%s
-    INSERT INTO %s (%s)
-        SELECT %s FROM (SELECT) one LEFT JOIN (SELECT * %s LIMIT 1) x ON true RETURNING ctid INTO copy;
-    DELETE FROM ONLY %[2]s WHERE ctid = copy;`, unique.String(), r.Name, strings.Join(append(slices.Clone(copied), key...), ", "),
-		strings.Join(append(each(copied, func(c string) string { return "x." + c }), value...), ", "), from))
+	run(query("trial copy", values{"drops": unique.String(), "table": r.Name, "from": from, "columns": append(slices.Clone(copied), key...),
+		"values": append(each(copied, func(c string) string { return "x." + c }), value...)}))
 	return list
 }
 
 // exchange renders the statements that give the names of the old columns to the new ones, and
 // the other way around. A trigger sets the old keys of new rows.
 func (m *model) exchange(r *relation, group []*relation, schema string) []string {
-	sql := dropTriggers(r)
-	alter := func(format string, args ...any) {
-		sql = append(sql, "ALTER TABLE "+r.Name+" "+fmt.Sprintf(format, args...))
-	}
+	optional := map[string]bool{} // the row that they refer to can come later
 	var sets strings.Builder
 	for _, c := range r.columns {
-		alter(`RENAME COLUMN %s TO "~rekey"`, c.Quoted)
-		alter("RENAME COLUMN %s TO %s", c.fresh, c.Quoted)
-		alter(`RENAME COLUMN "~rekey" TO %s`, c.fresh)
 		if c.root {
-			if c.key.hasDefault() {
-				alter("ALTER COLUMN %s SET DEFAULT %s", c.Quoted, c.key.newDefault())
-			}
-			fmt.Fprintf(&sets, "\n    IF NEW.%[1]s IS NULL THEN\n        NEW.%[1]s := %[2]s;\n    END IF;", c.fresh, c.key.oldExpr)
+			sets.WriteString(query("trial key", values{"fresh": c.fresh, "old": c.key.oldExpr}))
 			continue
 		}
-		if c.NotNull && !slices.ContainsFunc(m.indexes, func(x *index) bool {
+		optional[c.Quoted] = c.NotNull && !slices.ContainsFunc(m.indexes, func(x *index) bool {
 			return x.Table == r.OID && (x.Type == "p" || x.ReplIdent) && slices.Contains(x.Columns, c.Num)
-		}) {
-			alter("ALTER COLUMN %s DROP NOT NULL", c.fresh) // the row that it refers to can come later
-		}
+		})
 		root := c.key.root
 		newKey, oldKey := root.fresh, root.Quoted
 		if slices.Contains(group, root.rel) {
 			newKey, oldKey = oldKey, newKey
 		}
-		fmt.Fprintf(&sets, "\n    NEW.%[1]s := CASE WHEN NEW.%[2]s IS NOT NULL THEN coalesce((SELECT p.%[3]s FROM ONLY %[4]s p WHERE p.%[5]s = NEW.%[2]s), NEW.%[1]s) END;",
-			c.fresh, c.Quoted, oldKey, root.rel.Name, newKey)
-	}
-	for _, c := range m.changedChecks() {
-		if c.Table == r.OID {
-			alter("DROP CONSTRAINT %s", c.Name)
-		}
+		sets.WriteString(query("trial reference", values{"fresh": c.fresh, "quoted": c.Quoted, "old_key": oldKey, "new_key": newKey, "root": root.rel.Name}))
 	}
 	function := fmt.Sprintf("%s.trial_%d()", schema, slices.Index(m.relations, r))
-	return append(sql, "CREATE FUNCTION "+function+" RETURNS trigger "+functionOptions+" AS "+body("\n#variable_conflict use_column\nBEGIN"+sets.String()+"\n    RETURN NEW;\nEND\n"),
+	return append(script("exchange columns", values{"table": r, "optional": optional, "checks": m.checksOf(r)}),
+		"CREATE FUNCTION "+function+" RETURNS trigger "+functionOptions+" AS "+body("\n#variable_conflict use_column\nBEGIN"+sets.String()+"\n    RETURN NEW;\nEND\n"),
 		`CREATE TRIGGER "~rekey trial" BEFORE INSERT OR UPDATE ON `+r.Name+" FOR EACH ROW EXECUTE FUNCTION "+function)
 }

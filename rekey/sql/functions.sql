@@ -80,7 +80,10 @@ END
             NEW.{{.new}} := {{.to_new}};
         END IF;{{end}}
 
-{{/* These set one key of a row from the other one. A pair of keys stays the same: rows that refer to this one may have come first and chosen the pair, or refer to a row that was deleted. */}}
+{{/*
+These set one key of a row from the other one. A pair of keys stays the same: rows that refer to this one may
+have come first and chosen the pair, or refer to a row that was deleted.
+*/}}
 {{define "insert a row"}}{{template "insert by the new key" .}}
         ELSE
             IF NEW.{{.old}} IS NULL THEN

@@ -1,4 +1,7 @@
-{{/* The tables and the views in lines. The parameters are OIDs of tables, columns that change, and views. An ACL is sorted, since the order of its entries has no meaning. */}}
+{{/*
+The tables and the views in lines. The parameters are OIDs of tables, columns that change, and views. An ACL
+is sorted, since the order of its entries has no meaning.
+*/}}
 {{define "fingerprint" -}}
 WITH tables AS (
     SELECT c.oid::regclass::text AS name, c.* FROM pg_class c WHERE c.oid = ANY ($1::text::oid[])
@@ -76,7 +79,12 @@ SELECT p.phase || CASE WHEN p.blocks_total > 0 THEN pg_catalog.concat(', ', 100 
     FROM pg_catalog.pg_stat_progress_create_index p WHERE p.pid = $1
 {{- end}}
 
-{{/* The settings of a batch. They make it read its rows, and the rows that they refer to, by indexes or by pages. The new column has no statistics yet, so the server would expect few rows without a new key, and read and sort the whole table for each batch. With the role replica, an UPDATE fires no triggers. Otherwise, the triggers of rekey leave the row as the batch sets it. */}}
+{{/*
+The settings of a batch. They make it read its rows, and the rows that they refer to, by indexes or by pages.
+The new column has no statistics yet, so the server would expect few rows without a new key, and read and sort
+the whole table for each batch. With the role replica, an UPDATE fires no triggers. Otherwise, the triggers of
+rekey leave the row as the batch sets it.
+*/}}
 {{define "batch settings" -}}
 SELECT set_config(name, setting, true) FROM (VALUES
     ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
@@ -90,7 +98,10 @@ SELECT quote_ident(tgname) FROM pg_trigger WHERE tgrelid = $1::text::regclass AN
     AND (tgenabled IN ('A', 'R') OR tgenabled = 'O' AND NOT $2::boolean) ORDER BY 1
 {{- end}}
 
-{{/* The position in the WAL, the replica that is furthest behind, and the dead rows of a table for which autovacuum is late: twice as many as those at which it begins. */}}
+{{/*
+The position in the WAL, the replica that is furthest behind, and the dead rows of a table for which
+autovacuum is late: twice as many as those at which it begins.
+*/}}
 {{define "pressure" -}}
 SELECT row_to_json(x)::text FROM (SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint AS "Position",
     coalesce(r.application_name, '') AS "Replica", coalesce(pg_wal_lsn_diff(r.replay_lsn, '0/0')::bigint, 9223372036854775807) AS "Replayed",

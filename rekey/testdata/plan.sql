@@ -626,16 +626,40 @@ SELECT count(*) || ' rows of public.log have no rekey_customer_id that equals cu
 DROP VIEW IF EXISTS rekeyed.report, rekeyed.log, rekeyed.orders, rekeyed.customers;
 GRANT USAGE ON SCHEMA rekeyed TO PUBLIC;
 CREATE VIEW rekeyed.customers AS SELECT name, rekey_id AS id FROM public.customers;
-DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.customers'::regclass AND (false OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON rekeyed.customers FROM ' || role; END LOOP; END$rekey$;
+DO $rekey$DECLARE
+    role text;
+BEGIN
+    FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC')
+        FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.customers'::regclass AND (false OR a.grantee <> c.relowner)
+    LOOP
+        EXECUTE 'REVOKE ALL ON rekeyed.customers FROM ' || role;
+    END LOOP;
+END$rekey$;
 GRANT SELECT ON rekeyed.customers TO app;
 CREATE VIEW rekeyed.orders AS SELECT created_at, total, rekey_id AS id, rekey_customer_id AS customer_id FROM public.orders;
-DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.orders'::regclass AND (false OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON rekeyed.orders FROM ' || role; END LOOP; END$rekey$;
+DO $rekey$DECLARE
+    role text;
+BEGIN
+    FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC')
+        FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.orders'::regclass AND (false OR a.grantee <> c.relowner)
+    LOOP
+        EXECUTE 'REVOKE ALL ON rekeyed.orders FROM ' || role;
+    END LOOP;
+END$rekey$;
 GRANT SELECT ON rekeyed.orders TO app;
 GRANT CREATE ON SCHEMA rekeyed TO clerk;
 ALTER VIEW rekeyed.orders OWNER TO clerk;
 REVOKE CREATE ON SCHEMA rekeyed FROM clerk;
 CREATE VIEW rekeyed.log AS SELECT at, rekey_customer_id AS customer_id FROM public.log;
-DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.log'::regclass AND (false OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON rekeyed.log FROM ' || role; END LOOP; END$rekey$;
+DO $rekey$DECLARE
+    role text;
+BEGIN
+    FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC')
+        FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.log'::regclass AND (false OR a.grantee <> c.relowner)
+    LOOP
+        EXECUTE 'REVOKE ALL ON rekeyed.log FROM ' || role;
+    END LOOP;
+END$rekey$;
 GRANT SELECT ON rekeyed.log TO app;
 SET LOCAL search_path = rekeyed, public;
 CREATE VIEW rekeyed.report (id, customer_id) WITH (security_barrier=true) AS
@@ -643,12 +667,23 @@ CREATE VIEW rekeyed.report (id, customer_id) WITH (security_barrier=true) AS
     customer_id
    FROM orders;
 ALTER VIEW rekeyed.report ALTER COLUMN customer_id SET DEFAULT 7;
-DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.report'::regclass AND (true OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON rekeyed.report FROM ' || role; END LOOP; END$rekey$;
+DO $rekey$DECLARE
+    role text;
+BEGIN
+    FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC')
+        FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'rekeyed.report'::regclass AND (true OR a.grantee <> c.relowner)
+    LOOP
+        EXECUTE 'REVOKE ALL ON rekeyed.report FROM ' || role;
+    END LOOP;
+END$rekey$;
 GRANT SELECT ON rekeyed.report TO report;
 SET LOCAL search_path = pg_catalog;
 
 -- validate, check: check the views
-SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after contract' FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass JOIN pg_class c ON c.oid = r.ev_class WHERE c.relnamespace = 'rekeyed'::regnamespace AND d.refclassid = 'pg_class'::regclass AND (d.refobjid::text || ':' || d.refobjsubid IN ('1:1', '2:1', '2:2', '3:1') OR d.refobjid = ANY ('{40}'::oid[]));
+SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after contract'
+    FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass JOIN pg_class c ON c.oid = r.ev_class
+    WHERE c.relnamespace = 'rekeyed'::regnamespace AND d.refclassid = 'pg_class'::regclass
+    AND (d.refobjid::text || ':' || d.refobjsubid IN ('1:1', '2:1', '2:2', '3:1') OR d.refobjid = ANY ('{40}'::oid[]));
 WITH pairs (original, view) AS (VALUES ('public.customers'::regclass, 'rekeyed.customers'::regclass), ('public.orders'::regclass, 'rekeyed.orders'::regclass), ('public.log'::regclass, 'rekeyed.log'::regclass)), privileges AS (
     SELECT p.original, p.view, c.oid = p.view AS of_view, format(E'%s%s\t%s\t%s', a.privilege_type, ' (' || quote_ident(x.name) || ')', coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC'), CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' END) AS line
     FROM pairs p JOIN pg_class c ON c.oid IN (p.original, p.view), LATERAL (
@@ -669,8 +704,15 @@ SELECT count(*) || ' rows of public.orders have no rekey_customer_id that equals
 SELECT count(*) || ' rows of public.log have no rekey_customer_id that equals customer_id' FROM ONLY public.log t WHERE (t.customer_id IS NULL) <> (t.rekey_customer_id IS NULL) OR (CASE WHEN t.customer_id = '0' THEN '32323232-3232-3232-3232-323232323232' ELSE coalesce((SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id), (SELECT d.new_key::uuid FROM rekeyed.rekey_pending d WHERE d.key = 0 AND d.old_key = t.customer_id::text COLLATE "C")) END) <> t.rekey_customer_id HAVING count(*) > 0;
 
 -- contract, check: look for new objects on the old columns
-SELECT 'would be lost: ' || o FROM (SELECT DISTINCT (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN ('1:1', '2:1', '2:2', '3:1')) x (o) WHERE o !~ '"[ ~]rekey ' AND o NOT IN ('');
-SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA' FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state') AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i')) UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA' FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|fill)_[0-9]+$';
+SELECT 'would be lost: ' || o FROM (SELECT DISTINCT (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) FROM pg_depend d
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN ('1:1', '2:1', '2:2', '3:1')) x (o)
+    WHERE o !~ '"[ ~]rekey ' AND o NOT IN ('');
+SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
+    FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace
+    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state')
+    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
+    UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
+    FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|fill)_[0-9]+$';
 SELECT format('publication %I publishes %I.%I; drop the table from it, and copy it to subscribers again after contract', p.pubname, p.schemaname, p.tablename) FROM pg_publication_tables p WHERE format('%I.%I', p.schemaname, p.tablename) IN ('public.customers', 'public.orders', 'public.log', '');
 
 -- contract, check: check the privileges
@@ -791,7 +833,15 @@ CREATE VIEW public.report (id, customer_id) WITH (security_barrier=true) AS
 COMMENT ON COLUMN public.report.id IS 'The order';
 ALTER VIEW public.report ALTER COLUMN customer_id SET DEFAULT 7;
 COMMENT ON VIEW public.report IS 'A report';
-DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'public.report'::regclass AND (true OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON public.report FROM ' || role; END LOOP; END$rekey$;
+DO $rekey$DECLARE
+    role text;
+BEGIN
+    FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC')
+        FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'public.report'::regclass AND (true OR a.grantee <> c.relowner)
+    LOOP
+        EXECUTE 'REVOKE ALL ON public.report FROM ' || role;
+    END LOOP;
+END$rekey$;
 GRANT SELECT ON public.report TO report;
 SET LOCAL search_path = pg_catalog;
 
@@ -864,7 +914,15 @@ CREATE VIEW public.report (id, customer_id) WITH (security_barrier=true) AS
 COMMENT ON COLUMN public.report.id IS 'The order';
 ALTER VIEW public.report ALTER COLUMN customer_id SET DEFAULT 7;
 COMMENT ON VIEW public.report IS 'A report';
-DO $rekey$DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'public.report'::regclass AND (true OR a.grantee <> c.relowner) LOOP EXECUTE 'REVOKE ALL ON public.report FROM ' || role; END LOOP; END$rekey$;
+DO $rekey$DECLARE
+    role text;
+BEGIN
+    FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC')
+        FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'public.report'::regclass AND (true OR a.grantee <> c.relowner)
+    LOOP
+        EXECUTE 'REVOKE ALL ON public.report FROM ' || role;
+    END LOOP;
+END$rekey$;
 GRANT SELECT ON public.report TO report;
 SET LOCAL search_path = pg_catalog;
 
@@ -892,7 +950,12 @@ DROP TABLE rekeyed.rekey_pending, rekeyed.rekey_claims, rekeyed.rekey_state;
 DROP SCHEMA rekeyed;
 
 -- abort, check: look for other objects in schema rekeyed
-SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA' FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state') AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i')) UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA' FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|fill)_[0-9]+$';
+SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
+    FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace
+    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state')
+    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
+    UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
+    FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|fill)_[0-9]+$';
 
 -- abort, ddl: drop the views
 DROP VIEW IF EXISTS rekeyed.report, rekeyed.log, rekeyed.orders, rekeyed.customers;
