@@ -3,6 +3,7 @@ package rekey
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -149,7 +150,7 @@ func (m *model) lookup(c *column, alias, schema string) string {
 
 // pair renders the condition for the pair of a reference's key.
 func (c *column) pair(k *key, pending, reference string) string {
-	return fmt.Sprintf(`%s.key = %d AND %[1]s.old_key = %[3]s.%[4]s::text COLLATE "C"`, pending, k.n, reference, c.Quoted)
+	return pending + ".key = " + strconv.Itoa(k.n) + " AND " + pending + ".old_key = " + reference + "." + c.Quoted + `::text COLLATE "C"`
 }
 
 // loose reports whether a reference has no foreign key.

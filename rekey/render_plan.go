@@ -422,7 +422,7 @@ func (m *model) rowChecks(o Options) (list []string) {
 				} else {
 					expected = m.lookup(c, "t", o.Schema)
 				}
-				where = fmt.Sprintf("(t.%[1]s IS NULL) <> (t.%[2]s IS NULL) OR %[3]s <> t.%[2]s", c.Quoted, c.fresh, expected)
+				where = query("differs", values{"old": c.Quoted, "new": c.fresh, "expected": expected})
 			}
 			list = append(list, fmt.Sprintf("SELECT count(*) || %s FROM ONLY %s t%s WHERE %s HAVING count(*) > 0",
 				literal(" rows of "+r.Name+" have no "+c.fresh+" that equals "+c.Quoted), r.Name, join, where))

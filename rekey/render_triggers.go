@@ -46,7 +46,7 @@ func claimTable(schema string) string { return schema + ".rekey_claims" }
 // claim renders the statements that claim the variable hash of a function. A new row makes
 // others wait, and otherwise its lock.
 func claim(schema string) string {
-	return fmt.Sprintf("INSERT INTO %[1]s VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM %[1]s c WHERE c.claim = hash FOR UPDATE; END IF;", claimTable(schema))
+	return query("claim", claimTable(schema))
 }
 
 // claimText renders the statements that claim a text.
@@ -153,7 +153,7 @@ func (m *model) triggerSQL(r *relation, n int, schema string) []string {
 	var conditions []string
 	var root *key
 	for _, c := range r.columns {
-		changed := strings.NewReplacer("{old}", c.Quoted, "{new}", c.fresh).Replace("OLD.{old} IS DISTINCT FROM NEW.{old} OR OLD.{new} IS DISTINCT FROM NEW.{new}")
+		changed := query("changed", c)
 		if c.root {
 			root = c.key
 			conditions = append(conditions, changed)

@@ -144,3 +144,13 @@ have come first and chosen the pair, or refer to a row that was deleted.
 {{define "delete a row"}}
         INSERT INTO {{.pending}} VALUES ({{.key}}, OLD.{{.old}}::text, coalesce(OLD.{{.new}}, {{.former}})::text) ON CONFLICT DO NOTHING;{{end}}
 
+
+{{/* Claims the variable hash. A new row makes others wait, and otherwise its lock. */}}
+{{define "claim" -}}
+INSERT INTO {{.}} VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM {{.}} c WHERE c.claim = hash FOR UPDATE; END IF;
+{{- end}}
+
+{{/* Whether a statement changes a column. */}}
+{{define "changed" -}}
+OLD.{{.Quoted}} IS DISTINCT FROM NEW.{{.Quoted}} OR OLD.{{.Fresh}} IS DISTINCT FROM NEW.{{.Fresh}}
+{{- end}}

@@ -124,6 +124,11 @@ END
     FROM generate_series(0, 25) i, (SELECT uuid_send(gen_random_uuid()) AS r) r)
 {{- end}}
 
+{{/* Whether the new key of a reference is another one than the expected one. */}}
+{{define "differs" -}}
+(t.{{.old}} IS NULL) <> (t.{{.new}} IS NULL) OR {{.expected}} <> t.{{.new}}
+{{- end}}
+
 {{/* What follows are scripts: each statement begins with next. */}}
 
 {{/* The new columns of a table, with the properties of the old ones. */}}
