@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/nodelease"
@@ -38,6 +40,32 @@ func probes(t *testing.T) map[string]probe {
 		found[m[1]] = probe{m[2], period, period * time.Duration(threshold)}
 	}
 	return found
+}
+
+// The manifests of the page are valid YAML, and a pod has time for each step of its shutdown.
+func TestManifests(t *testing.T) {
+	text, err := os.ReadFile("kubernetes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]map[string]any{}
+	for _, piece := range regexp.MustCompile(`(?m)^# \[\w+\]\n`).Split(string(text), -1)[1:] {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(piece), &object); err != nil {
+			t.Errorf("%v in:\n%s", err, piece)
+		}
+		if kind, ok := object["kind"].(string); ok {
+			kinds[kind], _ = object["spec"].(map[string]any)
+		}
+	}
+	if len(kinds) != 3 {
+		t.Errorf("got %d kinds, want Job, Deployment and CronJob", len(kinds))
+	}
+	pod := kinds["Deployment"]["template"].(map[string]any)["spec"].(map[string]any)
+	const closing, requests, noticing = 5, 20, 5
+	if grace := pod["terminationGracePeriodSeconds"]; grace.(int) < noticing+requests+closing {
+		t.Errorf("a grace period of %v s is too short", grace)
+	}
 }
 
 // The probes of the page fit the handlers, and the default TTL.
