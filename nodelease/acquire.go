@@ -3,6 +3,7 @@ package nodelease
 import (
 	"context"
 	crand "crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -177,5 +178,16 @@ func pause(ctx context.Context, d time.Duration) {
 // jitter changes d by up to a tenth, either way, so that processes that started
 // together don't call the store at the same moment.
 func jitter(d time.Duration) time.Duration {
-	return d + time.Duration((rand.Float64()*2-1)*float64(d)/10)
+	return d + time.Duration((rand.New(kernel{}).Float64()*2-1)*float64(d)/10)
+}
+
+// kernel is a source of random numbers. Copies of a virtual machine would continue with
+// the same numbers of a generator in the process. A test can determine the numbers of
+// crypto/rand.
+type kernel struct{}
+
+func (kernel) Uint64() uint64 {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
 }

@@ -48,6 +48,13 @@
 // higher term. Renewals and releases name the term of their claim, and change
 // nothing once the number has a later term.
 //
+// A nonce is a random value that identifies one renewal. Each renewal must present the
+// stored nonce, and replaces it. The holder knows the nonce of its last confirmed renewal,
+// and the nonces of later renewals whose answers were lost. If a process is copied while it
+// runs, such as a virtual machine whose snapshot is resumed twice, the first copy that
+// renews the claim keeps it. The store refuses the other one at its first renewal, and its
+// generator stops with [idtype.ErrLeaseLost], as after any loss.
+//
 // The trust window makes a holder stop before the store grants its number to another
 // process. The store keeps a claim for a TTL, by its own clock, after the last
 // renewal. The holder trusts the claim for nine tenths of the TTL, by its monotonic
@@ -93,9 +100,14 @@
 //   - A store that loses confirmed writes, such as an asynchronous replica that is
 //     promoted, may lose high-water marks and claims. Package pglease documents how
 //     it handles that.
-//   - A process that is copied while it runs, such as a virtual machine whose
-//     snapshot is resumed twice, is one holder to the store, so the copies can
-//     create the same IDs. Claim the number after the copy.
+//   - A process that is copied while it runs can create the same IDs as its copy, or as the
+//     next holder of the number, until its first renewal after the copy: for up to nine
+//     tenths of a TTL, by its monotonic clock, since the last renewal before the copy. To
+//     exclude that, claim the number after the copy. The copies also need different
+//     random numbers. They come from crypto/rand, which reads the kernel's generator at
+//     each renewal. Linux reseeds it in a resumed machine whose hypervisor changes the VM
+//     generation ID. A copy that includes the store, such as the directory of package
+//     filelease, is never refused.
 //   - The store doesn't know of other users of a number, such as the column defaults
 //     of a database. Reserve the number: in Postgres with reserve_node, elsewhere in
 //     the Pool.Reserved of each program.

@@ -2,9 +2,11 @@ package nodelease
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -294,13 +296,19 @@ func (o Options) request(holder string, ttl time.Duration) Request {
 
 // renew renews the claim once.
 func (k *Keeper) renew(ctx context.Context, limit time.Duration) error {
+	// Each attempt has a nonce of its own, drawn now: if a copy of this process makes the
+	// same attempt, the store must see two holders. If the answer is lost, a later call
+	// presents this nonce too.
+	nonce := crand.Text()
 	k.mu.Lock()
 	c := k.claim
+	k.claim.Sent = append(slices.Clone(c.Sent), nonce)
 	k.mu.Unlock()
 	// Take the time before sending: the store counts the TTL from when it receives
 	// the request.
 	sent := time.Now()
 	r := k.o.request(k.holder, c.TTL)
+	r.Nonce = nonce
 	renewed, err := bounded(ctx, limit, func(ctx context.Context) (Claim, error) { return k.store.Renew(ctx, k.pool, c, r) })
 	if err == nil && (renewed.Number != k.number || renewed.Term != k.term || renewed.Holder != k.holder || renewed.Until < r.Until) {
 		err = fmt.Errorf("the store's answer doesn't match the claim: want number %d in term %d for %q until %s, got number %d in term %d for %q until %s",
@@ -334,6 +342,7 @@ func (k *Keeper) granted(r Request, c Claim, sent time.Time) {
 	if c.TTL <= 0 || c.TTL > r.TTL {
 		c.TTL = r.TTL
 	}
+	c.Nonce, c.Sent = r.Nonce, nil
 	k.claim, k.asked = c, r.Now
 	k.trusted = sent.Add(window(c.TTL))
 	if !c.Time.IsZero() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -283,6 +284,80 @@ func TestRenewalNonsense(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of two copies of a process, the store refuses the one that renews the claim second, at its
+// first renewal, and the first copy keeps the claim and the high-water mark.
+func TestCopies(t *testing.T) {
+	for name, before := range map[string]fault{"renewed": nil, "answer lost": only("Renew", lossy), "renewal lost": only("Renew", down)} {
+		t.Run(name, func(t *testing.T) {
+			onFakeTime(t, func(t *testing.T) {
+				store := new(faulty)
+				k := acquire(t, store, pool(1), nodelease.Options{})
+				time.Sleep(15 * time.Second) // one renewal
+				store.set(before)
+				time.Sleep(10 * time.Second)
+				store.set(nil)
+				twin := must(k.Copy(store, nodelease.Options{}))
+				ids, same := snowflakes(t, k, nil), snowflakes(t, twin, nil)
+				time.Sleep(11 * time.Second)
+				if (k.Err() == nil) == (twin.Err() == nil) {
+					t.Fatalf("want one of the copies to lose the claim, got %v and %v", k.Err(), twin.Err())
+				}
+				if k.Err() != nil {
+					k, ids, twin, same = twin, same, k, ids
+				}
+				if _, err := same.Next(); !errors.Is(err, idtype.ErrLeaseLost) || !errors.Is(err, nodelease.ErrSuperseded) || !strings.Contains(err.Error(), "a copy of this process has renewed the claim") {
+					t.Errorf("the second copy: want %v, got %v", idtype.ErrLeaseLost, err)
+				}
+				closes(t, twin) // changes nothing
+				time.Sleep(time.Hour)
+				last := when(must(ids.Next()))
+				closes(t, k)
+				if next := acquire(t, store, pool(1), nodelease.Options{}); next.After() != last {
+					t.Errorf("want the next claim after %d, got %d", last, next.After())
+				} else {
+					closes(t, next)
+				}
+			})
+		})
+	}
+}
+
+// Each attempt to renew has a new nonce. A retry presents the nonce of the last confirmed
+// renewal and the nonces of the attempts since then, which are few enough for all stores.
+func TestNonces(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		clock := new(wall)
+		k := acquire(t, store, pool(1), nodelease.Options{Clock: clock.now})
+		clock.step(time.Hour) // renewals begin at once, and so the largest number of attempts fits into the trust window
+		store.set(only("Renew", down))
+		time.Sleep(26 * time.Second)
+		store.set(nil)
+		time.Sleep(20 * time.Second)
+		closes(t, k)
+		sent, confirmed := []string(nil), ""
+		seen := map[string]bool{}
+		for i, c := range store.noted("Renew") {
+			if seen[c.r.Nonce] || len(c.r.Nonce) < 26 {
+				t.Errorf("renewal %d: want a new nonce, got %q", i, c.r.Nonce)
+			}
+			seen[c.r.Nonce] = true
+			if c.claim.Nonce != confirmed || !slices.Equal(c.claim.Sent, sent) {
+				t.Errorf("renewal %d: want the nonces %q and %q, got %q and %q", i, confirmed, sent, c.claim.Nonce, c.claim.Sent)
+			}
+			if sent = append(sent, c.r.Nonce); c.at.Sub(store.noted("Claim")[0].at) > 26*time.Second {
+				sent, confirmed = nil, c.r.Nonce
+			}
+			if len(sent) > 12 {
+				t.Errorf("want at most 12 nonces, got %d", len(sent))
+			}
+		}
+		if confirmed == "" || len(seen) < 8 {
+			t.Errorf("want several failed renewals and a confirmed one, got %d", len(seen))
+		}
+	})
 }
 
 // The first trust window starts before the claim was sent.

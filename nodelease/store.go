@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -31,9 +32,9 @@ type Store interface {
 	// ([Request.LimitTTL]).
 	//
 	// A call with the Holder of an earlier call repeats that call. If the earlier
-	// claim was granted and isn't released, Claim returns its number, term and
-	// After, even if the high-water mark has moved since, and renews it as Renew
-	// does. A claim whose holder never receives the answer expires like any other.
+	// claim was granted, and was neither renewed nor released, Claim returns its number,
+	// term and After, even if the high-water mark has moved since, and extends it as
+	// Renew does. A claim whose holder never receives the answer expires like any other.
 	//
 	// If no number can be granted, the error wraps a [*BusyError]; use errors.As. If the
 	// holder's clock is too far from the store's, the error is that of
@@ -46,9 +47,10 @@ type Store interface {
 	Claim(ctx context.Context, p Pool, r Request) (Claim, error)
 
 	// Renew raises the high-water mark to r.Until, if that is later, and extends the
-	// claim to r.TTL from now, by the store's clock. It may renew an expired claim if
-	// no other holder has claimed the number since. If the number has another term or
-	// holder, or was released, Renew changes nothing, and its error wraps
+	// claim to r.TTL from now, by the store's clock. It stores r.Nonce, and returns a
+	// claim with it. It may renew an expired claim if no other holder has claimed the
+	// number since. If the number has another term or holder or a nonce that c doesn't
+	// know ([Claim.Knows]), or was released, Renew changes nothing, and its error wraps
 	// [ErrSuperseded]. If the holder's clock is too far from the store's, Renew changes
 	// nothing, and its error is that of [Request.CheckSkew].
 	Renew(ctx context.Context, p Pool, c Claim, r Request) (Claim, error)
@@ -56,8 +58,8 @@ type Store interface {
 	// Release ends a claim and sets the high-water mark to highWaterMark, which lies
 	// between c.After and the stored high-water mark. The holder has created IDs up
 	// to it, and creates no more. A concurrent Renew must not undo the release. If
-	// the number has another term or holder, or was released before, Release changes
-	// nothing and returns nil.
+	// the number has another term or holder or a nonce that c doesn't know, or was
+	// released before, Release changes nothing and returns nil.
 	Release(ctx context.Context, p Pool, c Claim, highWaterMark int64) error
 }
 
@@ -70,6 +72,8 @@ type Request struct {
 	// MaxSkew is the largest difference between Now and the store's clock at which the
 	// store grants the request. 0 means no limit.
 	MaxSkew time.Duration
+	// Nonce is the random value of one call of Renew. It is empty in calls of Claim.
+	Nonce string
 }
 
 // CheckSkew returns an error that wraps [ErrClockSkew] if the store's clock, which shows the
@@ -134,7 +138,18 @@ type Claim struct {
 	TTL time.Duration
 	// Time is the time of the store's clock, or zero if the store doesn't report it.
 	Time time.Time
+	// Nonce is the nonce of the last confirmed renewal; "" before the first one. It tells
+	// copies of one process apart, which have the same number, term and holder: the
+	// first copy that renews the claim changes the stored nonce.
+	Nonce string
+	// Sent has the nonces of later renewals that failed. One of them may have taken
+	// effect.
+	Sent []string
 }
+
+// Knows reports whether the claim's holder is the one that stored a nonce. Stores call
+// it before they renew or release a claim.
+func (c Claim) Knows(nonce string) bool { return nonce == c.Nonce || slices.Contains(c.Sent, nonce) }
 
 // Errors of this package and of stores wrap these, so compare with [errors.Is].
 var (
@@ -146,7 +161,8 @@ var (
 	// ErrClockSkew: this machine's clock and the store's differ by more than
 	// Options.MaxSkew.
 	ErrClockSkew = errors.New("clock skew")
-	// ErrSuperseded: the number has another holder, or the claim was released.
+	// ErrSuperseded: the number has another holder, the claim was released, or a copy of
+	// this process has renewed it.
 	ErrSuperseded = errors.New("claim superseded")
 	// ErrPoolMismatch: the pool was created with another size or layout.
 	ErrPoolMismatch = errors.New("pool layout mismatch")

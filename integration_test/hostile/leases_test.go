@@ -9,8 +9,8 @@ import (
 // leaser are the grants of a program that claims node numbers.
 const leaser = `GRANT USAGE ON SCHEMA sortkey TO {mallory};
 	GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) TO {mallory};
-	GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint) TO {mallory};
-	GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO {mallory};`
+	GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint, text, text[]) TO {mallory};
+	GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint, text[]) TO {mallory};`
 
 // claim is a statement that claims a number. until is in milliseconds from now.
 func claim(pool string, size int, layout, holder, until string) string {

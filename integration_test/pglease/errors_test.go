@@ -144,8 +144,8 @@ func TestPrivileges(t *testing.T) {
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
 		each(t, app, small(3), refused)
 		db.Exec(t, fmt.Sprintf(`GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) TO %[1]s;
-			GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint) TO %[1]s;
-			GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO %[1]s;
+			GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint, text, text[]) TO %[1]s;
+			GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint, text[]) TO %[1]s;
 			GRANT CREATE ON DATABASE %[2]s TO %[1]s`, name, db.Name))
 		c := claim(t, app, small(3), ask("app's AAAA", time.Minute))
 		_, err = app.Renew(ctx, small(3), c, ask("", time.Minute))

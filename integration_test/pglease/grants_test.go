@@ -26,8 +26,8 @@ func role(t *testing.T, db *pgtest.DB, prefix string) (string, *sql.DB) {
 	db.Exec(t, fmt.Sprintf(`CREATE ROLE %[1]s %[2]s;
 		GRANT USAGE ON SCHEMA sortkey TO %[1]s;
 		GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) TO %[1]s;
-		GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint) TO %[1]s;
-		GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO %[1]s`, name, pgtest.LoginPassword))
+		GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint, text, text[]) TO %[1]s;
+		GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint, text[]) TO %[1]s`, name, pgtest.LoginPassword))
 	dropLater(t, db, name)
 	return name, db.SQL(t, pgtest.Login(name))
 }

@@ -582,7 +582,7 @@ func testManyNumbers(t *testing.T, server *zktest.Server) {
 					until = 77
 				}
 				if _, err := conn.Create(fmt.Sprintf("%s/high-water-mark/%d", rootOf(p), n),
-					fmt.Appendf(nil, `{"term":5,"holder":"","after":0,"until":%d}`, until), 0, anyone); err != nil {
+					fmt.Appendf(nil, `{"term":5,"holder":"","nonce":"","after":0,"until":%d}`, until), 0, anyone); err != nil {
 					t.Error(err)
 				}
 			}

@@ -335,7 +335,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		if c := <-claimed; fmt.Sprint(c.Number) == first {
 			t.Errorf("expected another number than %s, which a Java process may have had meanwhile, got %+v", first, c)
 		}
-		if data, _, err := j.Get(j.root + "/high-water-mark/" + first); err != nil || !strings.Contains(string(data), `"holder":"","after":0,"until":0`) {
+		if data, _, err := j.Get(j.root + "/high-water-mark/" + first); err != nil || !strings.Contains(string(data), `"holder":"","nonce":"","after":0,"until":0`) {
 			t.Errorf("expected number %s to be released at its earlier high-water mark, got %s, %v", first, data, err)
 		}
 	})

@@ -34,6 +34,7 @@ CREATE TABLE {{$s}}.node_lease (
     mark bigint NOT NULL DEFAULT 0,
     after bigint NOT NULL DEFAULT 0,
     holder text,
+    nonce text NOT NULL DEFAULT '',
     claimed_at timestamptz,
     expires_at timestamptz,
     ttl interval,
@@ -48,7 +49,8 @@ COMMENT ON TABLE {{$s}}.node_lease IS 'The node numbers that were used or reserv
 COMMENT ON COLUMN {{$s}}.node_lease.term IS 'The number of claims so far.';
 COMMENT ON COLUMN {{$s}}.node_lease.mark IS 'The high-water mark: the number may have been used up to this time, in Unix milliseconds.';
 COMMENT ON COLUMN {{$s}}.node_lease.after IS 'The high-water mark before the last claim.';
-COMMENT ON COLUMN {{$s}}.node_lease.holder IS 'The holder, or NULL if the number was released or never held. A program that knows the value can renew and release the claim.';
+COMMENT ON COLUMN {{$s}}.node_lease.holder IS 'The holder, or NULL if the number was released or never held. A program that knows this value and the nonce can renew and release the claim.';
+COMMENT ON COLUMN {{$s}}.node_lease.nonce IS 'The random value of the last renewal, or an empty text before the first one. Of two copies of one process, only the first to renew the claim knows it.';
 COMMENT ON COLUMN {{$s}}.node_lease.claimed_at IS 'The time of the last claim, by this server''s clock.';
 COMMENT ON COLUMN {{$s}}.node_lease.expires_at IS 'The time, by this server''s clock, from which other programs can claim the number.';
 COMMENT ON COLUMN {{$s}}.node_lease.ttl IS 'The time until the claim expires, unless renewed.';
@@ -212,7 +214,8 @@ COMMENT ON FUNCTION {{$s}}.create_node_pool IS 'Creates a pool of node numbers w
 --
 --     size, layout      the size and layout of the pool; they must be those it was created with (else SK001)
 --     reserved          numbers that this call must not claim; reserve_node reserves a number for all calls
---     holder            unique to the claim; a repeated call with the same holder returns the same number and term
+--     holder            unique to the claim; until the first renewal, a repeated call with the same holder returns the same
+--                       number and term
 --     ttl_ms            the time until the claim expires
 --     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
 --     max_skew_ms       the largest difference between the holder's clock and this server's; NULL means no limit
@@ -273,11 +276,11 @@ BEGIN
     -- generated no IDs. Grant the number again, as of now. Concurrent calls of one holder can each have claimed a number;
     -- release all but one.
     SELECT l.number INTO number FROM {{$s}}.node_lease l
-        WHERE l.pool = pool AND l.holder = holder
+        WHERE l.pool = pool AND l.holder = holder AND l.nonce = ''
         ORDER BY l.reserved IS NULL DESC, l.expires_at DESC, l.number LIMIT 1 FOR UPDATE;
     IF FOUND THEN
         UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL
-            WHERE l.pool = pool AND l.holder = holder AND l.number <> number;
+            WHERE l.pool = pool AND l.holder = holder AND l.nonce = '' AND l.number <> number;
         UPDATE {{$s}}.node_lease l
             SET after = greatest(l.after, lowest), mark = greatest(l.mark, until_ms),
                 claimed_at = clock_timestamp(), expires_at = clock_timestamp() + ttl, ttl = ttl
@@ -335,7 +338,7 @@ BEGIN
             ORDER BY l.mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
     END IF;
     IF FOUND THEN
-        UPDATE {{$s}}.node_lease l SET term = l.term + 1, holder = holder, after = greatest(l.mark, lowest), mark = until_ms,
+        UPDATE {{$s}}.node_lease l SET term = l.term + 1, holder = holder, nonce = '', after = greatest(l.mark, lowest), mark = until_ms,
                 claimed_at = clock_timestamp(), expires_at = clock_timestamp() + ttl, ttl = ttl
             WHERE l.pool = pool AND l.number = number
             RETURNING l.term, l.after, l.mark INTO term, after, until;
@@ -368,9 +371,13 @@ COMMENT ON FUNCTION {{$s}}.claim_node IS 'Claims a node number of a pool for a p
 -- has claimed the number and it isn't reserved. If another program has claimed it, or the claim was released, nothing
 -- changes, and the result has the current term and the readable part of the holder. now_ms, max_skew_ms and skewed are as
 -- in claim_node.
+--
+-- nonce is a random value, which this function stores. nonces must contain the stored one. It has the nonce of the holder's
+-- last confirmed renewal ('' before the first one), and the nonces of its later renewals whose results were lost. So if a
+-- process is copied while it runs, only the first copy that renews the claim keeps it.
 CREATE FUNCTION {{$s}}.renew_node(
     pool text, number integer, term bigint, holder text, ttl_ms bigint, until_ms bigint,
-    now_ms bigint DEFAULT NULL, max_skew_ms bigint DEFAULT NULL,
+    now_ms bigint DEFAULT NULL, max_skew_ms bigint DEFAULT NULL, nonce text DEFAULT '', nonces text[] DEFAULT '{""}',
     OUT renewed boolean, OUT after bigint, OUT until bigint, OUT time_ms bigint, OUT present_term bigint, OUT present_holder text,
     OUT skewed boolean
 )
@@ -381,10 +388,10 @@ AS $$
 DECLARE
     ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
 BEGIN
-    IF (ttl_ms BETWEEN 1 AND 3600000 AND until_ms < {{.EndOfTimeMS}}) IS NOT TRUE THEN
+    IF (ttl_ms BETWEEN 1 AND 3600000 AND until_ms < {{.EndOfTimeMS}} AND octet_length(nonce) <= 100 AND cardinality(nonces) <= 100) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of renew_node: ttl_ms %s (1 to 3600000), until_ms %s (not after the year 9999)',
-                coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL'));
+            MESSAGE = format('invalid argument of renew_node: ttl_ms %s (1 to 3600000), until_ms %s (not after the year 9999), nonce of %s bytes (0 to 100), %s nonces (0 to 100)',
+                coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL'), coalesce(octet_length(nonce)::text, 'NULL'), coalesce(cardinality(nonces)::text, 'NULL'));
     END IF;
     renewed := false;
     time_ms := extract(epoch FROM clock_timestamp()) * 1000;
@@ -393,8 +400,8 @@ BEGIN
         RETURN;
     END IF;
     PERFORM {{$i}}.commit_durably();
-    UPDATE {{$s}}.node_lease l SET mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
-        WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder
+    UPDATE {{$s}}.node_lease l SET mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl, nonce = nonce
+        WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder AND l.nonce = ANY (nonces)
             AND (l.reserved IS NULL OR l.expires_at > clock_timestamp())
         RETURNING l.after, l.mark INTO after, until;
     renewed := FOUND;
@@ -405,28 +412,31 @@ BEGIN
     time_ms := extract(epoch FROM clock_timestamp()) * 1000;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {{$s}}.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint, text, text[]) FROM PUBLIC;
 COMMENT ON FUNCTION {{$s}}.renew_node IS 'Renews a claim, for package pglease.';
 
 -- Releases a claim whose holder has generated IDs up to mark_ms and generates no more. It returns false if the number
--- is in another term or was released before. The mark doesn't fall below its value before the claim, and doesn't rise.
-CREATE FUNCTION {{$s}}.release_node(pool text, number integer, term bigint, holder text, mark_ms bigint) RETURNS boolean
+-- is in another term, was released before, or has a nonce that isn't in nonces; see renew_node. The mark doesn't fall below its value before the claim, and doesn't rise.
+CREATE FUNCTION {{$s}}.release_node(
+    pool text, number integer, term bigint, holder text, mark_ms bigint, nonces text[] DEFAULT '{""}'
+) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 BEGIN
-    IF (mark_ms < {{.EndOfTimeMS}}) IS NOT TRUE THEN
+    IF (mark_ms < {{.EndOfTimeMS}} AND cardinality(nonces) <= 100) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of release_node: mark_ms %s (not after the year 9999)', coalesce(mark_ms::text, 'NULL'));
+            MESSAGE = format('invalid argument of release_node: mark_ms %s (not after the year 9999), %s nonces (0 to 100)',
+                coalesce(mark_ms::text, 'NULL'), coalesce(cardinality(nonces)::text, 'NULL'));
     END IF;
     PERFORM {{$i}}.commit_durably();
     UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(least(mark_ms, l.mark), l.after)
-        WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder;
+        WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder AND l.nonce = ANY (nonces);
     RETURN FOUND;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.release_node(text, integer, bigint, text, bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {{$s}}.release_node(text, integer, bigint, text, bigint, text[]) FROM PUBLIC;
 COMMENT ON FUNCTION {{$s}}.release_node IS 'Releases a claim, for package pglease.';
 
 -- Reserves a number permanently, for example for the default of a column. Programs cannot claim a reserved number. The

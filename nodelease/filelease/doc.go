@@ -40,15 +40,16 @@
 // raise Wait. After Close there is no wait. If renewals take longer than half a second, the disk is too slow. While the disk
 // fails, the generator's Ready fails a second before its calls do.
 //
-// The number, the holder and the term in the file of the number identify a claim. Renewals
-// and releases change nothing once the file has another term, or was deleted.
+// The number, the holder and the term in the file of the number identify a claim, and the
+// nonce its last renewal. Renewals and releases change nothing once the file has another
+// term, or a nonce that the holder doesn't know, or was deleted.
 //
 // # Files
 //
 //	/var/lib/shop/snowflake      the pool
 //	|-- pool.lock                locked while a process chooses a number
 //	|-- 7.lock                   locked by the holder of number 7
-//	`-- 7.json                   {"size":1024,"layout":"snowflake: epoch ...","term":3,"holder":"shop-7, process 1 KJ...","after":1763783000000,"until":1763784002700}
+//	`-- 7.json                   {"size":1024,"layout":"snowflake: epoch ...","term":3,"holder":"shop-7, process 1 KJ...","nonce":"4Q...","after":1763783000000,"until":1763784002700}
 //
 // "until" is the high-water mark and "after" the one that the claim found, in Unix
 // milliseconds. An empty holder means that the number was released. Each write replaces the
@@ -84,6 +85,8 @@
 //     without the high-water marks. Network file systems (NFS, SMB) are not supported:
 //     their locks and writes don't give these guarantees.
 //   - A directory that is restored from a backup or copied with a disk has old high-water
-//     marks. Before programs use it, wait until the clock has passed all IDs.
+//     marks. If a virtual machine is copied with the directory, each copy has a store of its
+//     own, and no store refuses the claim of the other copy: Close the generator before the
+//     copy. Before programs use it, wait until the clock has passed all IDs.
 //   - The store needs flock, so it doesn't work on Windows, Solaris and AIX.
 package filelease

@@ -33,6 +33,7 @@ type record struct {
 	Layout string `json:"layout"`
 	Term   int64  `json:"term"`
 	Holder string `json:"holder"` // "" if the number was released
+	Nonce  string `json:"nonce"`  // of the last renewal; "" before it
 	After  int64  `json:"after"`  // in Unix milliseconds, as Until
 	Until  int64  `json:"until"`
 }
@@ -75,7 +76,7 @@ func decode(data []byte) (record, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &fields) // fails if other data follows
 	}
-	const want = 6
+	const want = 7
 	switch {
 	case err != nil:
 	case len(fields) != want:

@@ -102,8 +102,8 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 		return nodelease.Claim{}, err
 	}
 	return await(ctx, s, func(finish func(nodelease.Claim, error) bool) {
-		c, err := s.renew(p, c.Number, tag{c.Term, c.Holder}, r)
-		finish(c, explain(err)) // a late renewal is harmless: it extends the holder's own claim
+		c, err := s.renew(p, c, r)
+		finish(c, explain(err)) // a late renewal is harmless: it extends the holder's own claim, or a later one has replaced its nonce
 	})
 }
 
@@ -294,7 +294,8 @@ func (s *Store) repeat(p nodelease.Pool, r nodelease.Request) (c nodelease.Claim
 	s.mu.Unlock()
 	for k, h := range claims {
 		if k.pool == p.Name && h.holder == r.Holder {
-			c, err := s.renew(p, k.number, h.tag, r)
+			// A claim that was renewed since isn't repeated: its nonce isn't "".
+			c, err := s.renew(p, nodelease.Claim{Number: k.number, Term: h.term, Holder: h.holder}, r)
 			if !errors.Is(err, nodelease.ErrSuperseded) {
 				return c, true, err
 			}
@@ -361,7 +362,7 @@ func (s *Store) expire(p nodelease.Pool, n int) {
 }
 
 func (s *Store) granted(rec record, r nodelease.Request) nodelease.Claim {
-	return nodelease.Claim{Number: rec.number, Term: rec.Term, Holder: rec.Holder, After: rec.After, Until: rec.Until, TTL: min(r.TTL, s.ttl), Time: time.Now()}
+	return nodelease.Claim{Number: rec.number, Term: rec.Term, Holder: rec.Holder, After: rec.After, Until: rec.Until, TTL: min(r.TTL, s.ttl), Time: time.Now(), Nonce: rec.Nonce}
 }
 
 // holdOf returns the claim of a number by this Store, or nil.
@@ -371,9 +372,11 @@ func (s *Store) holdOf(p nodelease.Pool, n int) *hold {
 	return s.held[key{p.Name, n}]
 }
 
-// present locks the claim with this tag and returns it with the number's record. If the claim
-// is over, the error wraps ErrSuperseded. The caller unlocks the claim unless it is nil.
-func (s *Store) present(p nodelease.Pool, n int, t tag) (*hold, record, error) {
+// present locks the hold of a claim and returns it with the number's record. If the claim is
+// over, or a copy of its holder has renewed it, the error wraps ErrSuperseded. The caller
+// unlocks the hold unless it is nil.
+func (s *Store) present(p nodelease.Pool, c nodelease.Claim) (*hold, record, error) {
+	n, t := c.Number, tag{c.Term, c.Holder}
 	h := s.holdOf(p, n)
 	if h == nil || h.tag != t {
 		return nil, record{}, fmt.Errorf("filelease: renew number %d of pool %q in term %d: this store doesn't hold it; claim another: %w", n, p.Name, t.term, nodelease.ErrSuperseded)
@@ -391,6 +394,10 @@ func (s *Store) present(p nodelease.Pool, n int, t tag) (*hold, record, error) {
 		h.mu.Unlock()
 		return nil, record{}, fmt.Errorf("filelease: renew number %d of pool %q in term %d: its files in %s were deleted or replaced; stop all programs that use the directory before changing it: %w",
 			n, p.Name, t.term, s.path(p, ""), nodelease.ErrSuperseded)
+	case err == nil && !c.Knows(rec.Nonce):
+		// Keep the lock: the copy holds the number.
+		err = fmt.Errorf("filelease: renew number %d of pool %q in term %d: a copy of this process has renewed the claim; claim another: %w", n, p.Name, t.term, nodelease.ErrSuperseded)
+		fallthrough
 	case err != nil:
 		h.mu.Unlock()
 		return nil, record{}, err
@@ -408,16 +415,16 @@ func (s *Store) forget(p nodelease.Pool, n int, h *hold) {
 	h.timer.Stop()
 }
 
-func (s *Store) renew(p nodelease.Pool, n int, t tag, r nodelease.Request) (nodelease.Claim, error) {
+func (s *Store) renew(p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
 	if err := r.CheckSkew(time.Now()); err != nil {
-		return nodelease.Claim{}, fmt.Errorf("filelease: renew number %d of pool %q: %w", n, p.Name, err)
+		return nodelease.Claim{}, fmt.Errorf("filelease: renew number %d of pool %q: %w", c.Number, p.Name, err)
 	}
-	h, rec, err := s.present(p, n, t)
+	h, rec, err := s.present(p, c)
 	if err != nil {
 		return nodelease.Claim{}, err
 	}
 	defer h.mu.Unlock()
-	rec.Until = max(rec.Until, r.Until)
+	rec.Until, rec.Nonce = max(rec.Until, r.Until), r.Nonce
 	if err := s.write(p, rec); err != nil {
 		return nodelease.Claim{}, err
 	}
@@ -428,7 +435,7 @@ func (s *Store) renew(p nodelease.Pool, n int, t tag, r nodelease.Request) (node
 }
 
 func (s *Store) release(p nodelease.Pool, c nodelease.Claim, highWaterMark int64) error {
-	h, rec, err := s.present(p, c.Number, tag{c.Term, c.Holder})
+	h, rec, err := s.present(p, c)
 	if errors.Is(err, nodelease.ErrSuperseded) {
 		return nil
 	}

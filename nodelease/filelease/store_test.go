@@ -355,7 +355,7 @@ func TestFilesDeleted(t *testing.T) {
 
 // Errors name the cause and the remedy. Acquire doesn't wait for a setup that can't work.
 func TestErrors(t *testing.T) {
-	const valid = `{"size":1024,"layout":"snowflake: epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12","term":3,"holder":"","after":0,"until":1763784002700}`
+	const valid = `{"size":1024,"layout":"snowflake: epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12","term":3,"holder":"","nonce":"","after":0,"until":1763784002700}`
 	for name, test := range map[string]struct {
 		numbers []int
 		prepare func(dir string) error // nil: write content
@@ -368,7 +368,7 @@ func TestErrors(t *testing.T) {
 		"cut":       {content: valid[:40], is: nodelease.ErrMisconfigured, says: `set its "until" to a time, in Unix milliseconds, after the last ID with number 3; got "{\"size\":1024,`},
 		"more":      {content: valid + "{", is: nodelease.ErrMisconfigured, says: "after top-level value"},
 		"unknown":   {content: strings.Replace(valid, `"term"`, `"terms"`, 1), is: nodelease.ErrMisconfigured, says: `unknown field "terms"`},
-		"missing":   {content: strings.Replace(valid, `"after":0,`, ``, 1), is: nodelease.ErrMisconfigured, says: "want 6 fields, got 5"},
+		"missing":   {content: strings.Replace(valid, `"after":0,`, ``, 1), is: nodelease.ErrMisconfigured, says: "want 7 fields, got 6"},
 		"term":      {content: strings.Replace(valid, `"term":3`, `"term":0`, 1), is: nodelease.ErrMisconfigured, says: "want a term from 1"},
 		"order":     {content: strings.Replace(valid, `"after":0`, `"after":1763784002701`, 1), is: nodelease.ErrMisconfigured, says: "after <= until"},
 		"number":    {content: strings.Replace(valid, `1763784002700`, `"soon"`, 1), is: nodelease.ErrMisconfigured, says: "cannot unmarshal string"},

@@ -78,6 +78,8 @@ func Exercise(t *testing.T, h Harness) {
 			{"superseded", (*suite).testSuperseded, true},
 			{"released", (*suite).testReleased, false},
 			{"another holder or term", (*suite).testForeign, false},
+			{"lost answers", (*suite).testLostAnswers, false},
+			{"copies of a holder", (*suite).testCopies, false},
 			{"context ended before the call", (*suite).testCancelled, false},
 			{"context ends during the call", (*suite).testCancelledMidway, false},
 			{"keepers and generators", (*suite).testStack, false},
@@ -269,9 +271,12 @@ func (c *client) renew(p nodelease.Pool, claim nodelease.Claim, until int64) nod
 func (c *client) tryRenew(p nodelease.Pool, claim nodelease.Claim, until int64, ttl time.Duration) (nodelease.Claim, error) {
 	ctx, cancel := c.patiently()
 	defer cancel()
-	return c.store.Renew(ctx, p, claim, nodelease.Request{
-		Holder: claim.Holder, TTL: ttl, Now: c.base + until - 1, Until: c.base + until,
-	})
+	r := nodelease.Request{Holder: claim.Holder, TTL: ttl, Now: c.base + until - 1, Until: c.base + until, Nonce: rand.Text()}
+	got, err := c.store.Renew(ctx, p, claim, r)
+	if err == nil && (got.Nonce != r.Nonce || len(got.Sent) > 0) {
+		c.Fatalf("expected the nonce %q, got %+v", r.Nonce, got)
+	}
+	return got, err
 }
 
 // release releases a claim, whose term may be over, at a high-water mark relative to

@@ -30,6 +30,7 @@ type pool struct {
 
 type number struct {
 	holder        string // "" if released or never held
+	nonce         string // of the last renewal; "" before it
 	term          int64
 	after         int64 // the high-water mark when the claim was granted
 	highWaterMark int64
@@ -81,7 +82,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 		return nodelease.Claim{}, fmt.Errorf("leasetest: claim a number of pool %q: %w", p.Name, err)
 	}
 	for i := range pool.numbers {
-		if n := &pool.numbers[i]; n.holder == r.Holder {
+		if n := &pool.numbers[i]; n.holder == r.Holder && n.nonce == "" {
 			n.extend(r, now)
 			return n.claim(i, now), nil
 		}
@@ -121,7 +122,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	}
 	i := slices.MinFunc(free, func(a, b int) int { return cmp.Compare(pool.numbers[a].highWaterMark, pool.numbers[b].highWaterMark) })
 	n := &pool.numbers[i]
-	n.holder, n.after, n.term = r.Holder, n.highWaterMark, n.term+1
+	n.holder, n.nonce, n.after, n.term = r.Holder, "", n.highWaterMark, n.term+1
 	n.extend(r, now)
 	return n.claim(i, now), nil
 }
@@ -139,11 +140,11 @@ func (n *number) extend(r nodelease.Request, now time.Time) {
 }
 
 func (n *number) claim(i int, now time.Time) nodelease.Claim {
-	return nodelease.Claim{Number: i, Term: n.term, Holder: n.holder, After: n.after, Until: n.highWaterMark, TTL: n.ttl, Time: now}
+	return nodelease.Claim{Number: i, Term: n.term, Holder: n.holder, After: n.after, Until: n.highWaterMark, TTL: n.ttl, Time: now, Nonce: n.nonce}
 }
 
 // held returns the number of a claim, or an error that wraps ErrSuperseded if the
-// claim's term is over.
+// claim's term is over or a copy of its holder has renewed it.
 func (s *Store) held(p nodelease.Pool, c nodelease.Claim) (*number, error) {
 	pool, err := s.open(p)
 	if err != nil {
@@ -156,6 +157,9 @@ func (s *Store) held(p nodelease.Pool, c nodelease.Claim) (*number, error) {
 	if n.term != c.Term || n.holder != c.Holder {
 		return nil, fmt.Errorf("leasetest: renew number %d of pool %q in term %d: the number is in term %d, held by %q: %w",
 			c.Number, p.Name, c.Term, n.term, n.holder, nodelease.ErrSuperseded)
+	}
+	if !c.Knows(n.nonce) {
+		return nil, fmt.Errorf("leasetest: renew number %d of pool %q in term %d: a copy of this process has renewed the claim: %w", c.Number, p.Name, c.Term, nodelease.ErrSuperseded)
 	}
 	return n, nil
 }
@@ -176,6 +180,7 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 		return nodelease.Claim{}, fmt.Errorf("leasetest: renew number %d of pool %q: %w", c.Number, p.Name, err)
 	}
 	n.extend(r, now)
+	n.nonce = r.Nonce
 	return n.claim(c.Number, now), nil
 }
 

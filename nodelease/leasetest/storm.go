@@ -116,7 +116,10 @@ func (s *storm) hold(store nodelease.Store, r *rand.Rand, off int64) bool {
 		}
 		var got nodelease.Claim
 		cut, err := s.call(r, true, func(ctx context.Context) (err error) {
-			got, err = store.Renew(ctx, s.pool, claim, ask())
+			q := ask()
+			q.Nonce = crand.Text()
+			got, err = store.Renew(ctx, s.pool, claim, q)
+			claim.Sent = append(slices.Clone(claim.Sent), q.Nonce)
 			return err
 		})
 		if s.rough && errors.Is(err, nodelease.ErrSuperseded) {
@@ -128,6 +131,7 @@ func (s *storm) hold(store nodelease.Store, r *rand.Rand, off int64) bool {
 		if got.Until < mine.end || got.Number != claim.Number || got.Term != claim.Term {
 			s.Errorf("expected %+v to be renewed until at least %d, got %+v", claim, mine.end, got)
 		}
+		claim.Nonce, claim.Sent = got.Nonce, nil
 		mine.end, mine.exact = got.Until, mine.exact && !cut
 	}
 	if s.rough && r.IntN(10) == 0 {

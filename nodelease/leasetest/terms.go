@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -51,14 +52,14 @@ func (s *suite) renewed() bool {
 	for begun, i := time.Now(), int64(1); time.Since(begun) < 3*s.h.TTL/2; i++ {
 		time.Sleep(s.h.TTL / 20)
 		again := time.Now()
-		_, err := c.tryRenew(p, claim, 100*i, s.h.TTL)
+		renewed, err := c.tryRenew(p, claim, 100*i, s.h.TTL)
 		if time.Since(sent) >= stands {
 			return false
 		}
 		if err != nil {
 			s.Fatalf("expected a renewal, got %v", err)
 		}
-		sent = again
+		claim, sent = renewed, again
 		theirs, err := rival.try(p, s.brief(1_000_000, 1))
 		if time.Since(sent) >= stands {
 			return false
@@ -192,6 +193,62 @@ func (s *suite) testForeign() {
 	for _, want := range []int64{201, 1150} {
 		if next := c.claim(p, s.request(2000, 100)); next.After != s.base+want {
 			s.Errorf("expected the high-water mark %d, got %+v", s.base+want, next)
+		}
+	}
+}
+
+// testLostAnswers checks that a holder keeps a claim although the answers to its renewals
+// are lost, whether or not these took effect, and that late renewals change nothing.
+func (s *suite) testLostAnswers() {
+	p := s.pool(1)
+	c := s.open()
+	claim := c.claim(p, s.request(0, 100))
+	for i := range int64(3) {
+		known := claim
+		lost := c.renew(p, known, 1000*i+200)
+		c.refused(p, known) // without the nonce of the lost answer
+		known.Sent = []string{rand.Text(), lost.Nonce, rand.Text()}
+		claim = c.renew(p, known, 1000*i+300)
+		c.refused(p, lost) // a renewal that was sent before, and arrives late
+		claim.Sent = []string{rand.Text()}
+		claim = c.renew(p, claim, 1000*i+400) // none took effect
+	}
+	known, lost := claim, c.renew(p, claim, 4000)
+	known.Sent = []string{lost.Nonce}
+	c.release(p, known, 3500)
+	c.refused(p, lost)
+	if next := c.claim(p, s.request(5000, 100)); next.After != s.base+3500 {
+		s.Errorf("expected the high-water mark %d, got %+v", s.base+3500, next)
+	}
+}
+
+// testCopies checks that of two copies of a holder, such as the processes of a virtual
+// machine whose snapshot was resumed twice, only the first to renew the claim keeps it. A
+// release by the other one changes nothing.
+func (s *suite) testCopies() {
+	p := s.pool(1)
+	c := s.open()
+	for i := range int64(3) {
+		at := 10_000 * i
+		claim := c.claim(p, s.request(at, 100))
+		switch i {
+		case 1: // copied after a renewal
+			claim = c.renew(p, claim, at+200)
+		case 2: // copied when the answer to a renewal was lost
+			lost := c.renew(p, claim, at+200)
+			claim.Sent = []string{lost.Nonce}
+		}
+		first, second := claim, claim
+		first = c.renew(p, first, at+300)
+		c.refused(p, second)
+		first = c.renew(p, first, at+400)
+		c.refused(p, second)
+		s.open().busy(p, s.request(at+5000, 100), 1, 0, 0)
+		c.release(p, first, at+350)
+		if next := c.claim(p, s.request(at+5000, 100)); next.After != s.base+at+350 {
+			s.Errorf("expected the high-water mark %d, got %+v", s.base+at+350, next)
+		} else {
+			c.release(p, next, at+5050)
 		}
 	}
 }

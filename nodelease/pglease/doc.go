@@ -27,8 +27,8 @@
 //
 //	GRANT USAGE ON SCHEMA sortkey TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) TO app;
-//	GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint) TO app;
-//	GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO app;
+//	GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint, text, text[]) TO app;
+//	GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint, text[]) TO app;
 //
 // and no more. Replace sortkey if the schema has another name. With these privileges
 // a program can exhaust a pool, or make its numbers unusable for a day with high-water

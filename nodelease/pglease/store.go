@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/nodelease"
@@ -96,8 +97,8 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 	var holder sql.Null[string]
 	err := s.call(ctx, p, fmt.Sprintf("renew number %d", c.Number), query{
 		`SELECT renewed, after, until, time_ms, present_term, present_holder, skewed
-			FROM %s.renew_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::bigint, $7::bigint, $8::bigint)`,
-		[]any{p.Name, c.Number, c.Term, c.Holder, milliseconds(r.TTL), r.Until, r.Now, maxSkew(r)},
+			FROM %s.renew_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::bigint, $7::bigint, $8::bigint, $9::text, $10::text::text[])`,
+		[]any{p.Name, c.Number, c.Term, c.Holder, milliseconds(r.TTL), r.Until, r.Now, maxSkew(r), r.Nonce, nonces(c)},
 		[]any{&renewed, &after, &until, &now, &term, &holder, &rejected},
 	})
 	if err != nil {
@@ -110,6 +111,9 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 		now := fmt.Sprintf("released in term %d", term.V)
 		if holder.Valid {
 			now = fmt.Sprintf("held by %q in term %d", holder.V, term.V)
+			if term.V == c.Term {
+				now += ", reserved, or renewed by a copy of this process"
+			}
 		} else if !term.Valid {
 			now = "missing in the database"
 		}
@@ -117,6 +121,7 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 			c.Number, p.Name, c.Term, now, nodelease.ErrSuperseded)
 	}
 	c.After, c.Until, c.TTL, c.Time = after.V, until.V, r.TTL, time.UnixMilli(now)
+	c.Nonce, c.Sent = r.Nonce, nil
 	return c, nil
 }
 
@@ -124,10 +129,20 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim, highWaterMark int64) error {
 	var released bool // false if the term was over already
 	return s.call(ctx, p, fmt.Sprintf("release number %d", c.Number), query{
-		`SELECT %s.release_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint)`,
-		[]any{p.Name, c.Number, c.Term, c.Holder, highWaterMark},
+		`SELECT %s.release_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::text::text[])`,
+		[]any{p.Name, c.Number, c.Term, c.Holder, highWaterMark, nonces(c)},
 		[]any{&released},
 	})
+}
+
+// nonces returns the text form of the nonces that the holder of a claim knows, as a text[].
+func nonces(c nodelease.Claim) string {
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	text := `{"` + quote.Replace(c.Nonce) + `"`
+	for _, nonce := range c.Sent {
+		text += `,"` + quote.Replace(nonce) + `"`
+	}
+	return text + "}"
 }
 
 // multirange returns the text form of the numbers as an int4multirange. Consecutive

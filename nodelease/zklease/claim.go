@@ -379,7 +379,7 @@ func (p *pool) granted(number int, m record, r nodelease.Request, stat *zk.Stat)
 	defer p.mu.Unlock()
 	p.held[key{p.root, number}] = tag{m.Term, m.Holder}
 	p.serverTime, p.readAt = time.UnixMilli(stat.Mtime), time.Now()
-	return nodelease.Claim{Number: number, Term: m.Term, Holder: m.Holder, After: m.After, Until: m.Until, TTL: min(r.TTL, p.session()), Time: p.serverTime}
+	return nodelease.Claim{Number: number, Term: m.Term, Holder: m.Holder, After: m.After, Until: m.Until, TTL: min(r.TTL, p.session()), Time: p.serverTime, Nonce: m.Nonce}
 }
 
 // forget forgets a held claim, unless the number has another term by now.
@@ -398,7 +398,8 @@ func (p *pool) repeat(ctx context.Context, r nodelease.Request) (c nodelease.Cla
 	p.mu.Unlock()
 	for k, t := range held {
 		if k.root == p.root && t.Holder == r.Holder {
-			c, err := p.extend(ctx, k.number, t, r)
+			// A claim that was renewed since isn't repeated: its nonce isn't "".
+			c, err := p.extend(ctx, nodelease.Claim{Number: k.number, Term: t.Term, Holder: t.Holder}, r)
 			if !errors.Is(err, nodelease.ErrSuperseded) {
 				return c, err == nil, err
 			}

@@ -34,7 +34,7 @@
 // whose context ends continues in the background.
 //
 // The number, the holder, and the term that is stored with the high-water mark
-// identify a claim. Each transaction requires that the high-water mark has not
+// identify a claim, and the nonce its last renewal. Each transaction requires that the high-water mark has not
 // changed since it was read, and a renewal also requires the claim's znode. So
 // renewals and releases of earlier terms change nothing, even if they arrive late.
 //
@@ -60,8 +60,8 @@
 //	|-- pool
 //	|   `-- 17                      ephemeral: number 17 is held; {"term":3,"holder":"web-3, process 812 KJ..."}
 //	`-- high-water-mark
-//	    |-- 17                      {"term":3,"holder":"web-3, process 812 KJ...","after":1763783000000,"until":1763784027000}
-//	    `-- 18                      {"term":9,"holder":"","after":0,"until":1763780000512}, released
+//	    |-- 17                      {"term":3,"holder":"web-3, process 812 KJ...","nonce":"4Q...","after":1763783000000,"until":1763784027000}
+//	    `-- 18                      {"term":9,"holder":"","nonce":"7M...","after":0,"until":1763780000512}, released
 //
 // The times of high-water marks are in Unix milliseconds. Before its first claim, a store
 // writes the layout znode again, unchanged, to compare this machine's clock with the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -22,21 +23,23 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 			if err := own.checkSkew(ctx, r); err != nil {
 				return nodelease.Claim{}, err
 			}
-			return own.extend(ctx, c.Number, tag{c.Term, c.Holder}, r)
+			return own.extend(ctx, c, r)
 		},
-		// A late renewal is harmless: it extends the holder's own claim.
+		// A late renewal is harmless: it extends the holder's own claim, or a later one has
+		// replaced its nonce.
 		func(nodelease.Claim, error) {})
 }
 
 // extend moves a claim to the current session if necessary, and advances its
 // high-water mark.
-func (p *pool) extend(ctx context.Context, number int, t tag, r nodelease.Request) (nodelease.Claim, error) {
+func (p *pool) extend(ctx context.Context, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
+	number, t := c.Number, tag{c.Term, c.Holder}
 	path, recordPath := p.path(poolName, number), p.path(recordName, number)
 	for {
 		if ctx.Err() != nil {
 			return nodelease.Claim{}, p.noAnswer(ctx, nil)
 		}
-		m, version, znode, err := p.read(ctx, number, t)
+		m, version, znode, err := p.read(ctx, c)
 		if err == nil && znode == nil {
 			p.forget(number, t.Term)
 			err = fmt.Errorf("zklease: renew %s in term %d: the znode is missing or belongs to another program, because the session expired or the znode was deleted: %w", path, t.Term, nodelease.ErrSuperseded)
@@ -49,7 +52,7 @@ func (p *pool) extend(ctx context.Context, number int, t tag, r nodelease.Reques
 			// The znode was created in an earlier session, and would disappear with it.
 			ops = append([]any{&zk.DeleteRequest{Path: path, Version: claimVersion}}, p.create(path, t)...)
 		}
-		m.Until = max(m.Until, r.Until)
+		m.Until, m.Nonce = max(m.Until, r.Until), r.Nonce
 		results, err := p.conn.Multi(append(ops, &zk.SetDataRequest{Path: recordPath, Data: encode(m), Version: version})...)
 		switch {
 		case err == nil:
@@ -58,13 +61,18 @@ func (p *pool) extend(ctx context.Context, number int, t tag, r nodelease.Reques
 			return nodelease.Claim{}, fmt.Errorf("zklease: renew %s: %w", path, err)
 		}
 		// The request may have taken effect although its answer was lost. Repeat it if the
-		// claim still has this term.
+		// claim still has this term, and a nonce that its holder knows.
+		if transient(err) && !c.Knows(r.Nonce) {
+			c.Sent = append(slices.Clone(c.Sent), r.Nonce)
+		}
 	}
 }
 
 // read reads the record of a claim and the stat of its znode, which is nil if the znode is
-// gone. If the term is over, the error wraps ErrSuperseded.
-func (p *pool) read(ctx context.Context, number int, t tag) (m record, version int32, znode *zk.Stat, err error) {
+// gone. If the term is over, or a copy of the holder has renewed the claim, the error wraps
+// ErrSuperseded.
+func (p *pool) read(ctx context.Context, c nodelease.Claim) (m record, version int32, znode *zk.Stat, err error) {
+	number, t := c.Number, tag{c.Term, c.Holder}
 	path, recordPath := p.path(poolName, number), p.path(recordName, number)
 	data, stat, err := p.get(ctx, recordPath)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -85,6 +93,9 @@ func (p *pool) read(ctx context.Context, number int, t tag) (m record, version i
 			now = "released"
 		}
 		return m, 0, nil, fmt.Errorf("zklease: renew %s in term %d: the number is %s in term %d: %w", path, t.Term, now, m.Term, nodelease.ErrSuperseded)
+	}
+	if !c.Knows(m.Nonce) {
+		return m, 0, nil, fmt.Errorf("zklease: renew %s in term %d: a copy of this process has renewed the claim: %w", path, t.Term, nodelease.ErrSuperseded)
 	}
 	znode, err = p.claimed(ctx, number)
 	return m, stat.Version, znode, err
@@ -129,7 +140,7 @@ func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim
 func (p *pool) release(c nodelease.Claim, highWaterMark int64) error {
 	path, recordPath := p.path(poolName, c.Number), p.path(recordName, c.Number)
 	for {
-		m, version, znode, err := p.read(p.life, c.Number, tag{c.Term, c.Holder})
+		m, version, znode, err := p.read(p.life, c)
 		if errors.Is(err, nodelease.ErrSuperseded) {
 			return nil
 		}

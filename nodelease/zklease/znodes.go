@@ -37,6 +37,7 @@ func checkPath(path string) error {
 type record struct {
 	Term   int64  `json:"term"`
 	Holder string `json:"holder"` // "" if the number was released
+	Nonce  string `json:"nonce"`  // of the last renewal; "" before it
 	After  int64  `json:"after"`  // in Unix milliseconds, like Until
 	Until  int64  `json:"until"`
 }

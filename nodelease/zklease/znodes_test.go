@@ -10,21 +10,21 @@ import (
 
 // A record is readable JSON, and decode accepts records that were edited by hand.
 func TestRecord(t *testing.T) {
-	m := record{Term: 3, Holder: `web-3 "<ä>"`, After: -5, Until: 1763784000123}
+	m := record{Term: 3, Holder: `web-3 "<ä>"`, Nonce: "KJ", After: -5, Until: 1763784000123}
 	data := encode(m)
-	if want := `{"term":3,"holder":"web-3 \"\u003cä\u003e\"","after":-5,"until":1763784000123}`; string(data) != want {
+	if want := `{"term":3,"holder":"web-3 \"\u003cä\u003e\"","nonce":"KJ","after":-5,"until":1763784000123}`; string(data) != want {
 		t.Errorf("expected %s, got %s", want, data)
 	}
 	if got, err := decode[record]("/x", data); err != nil || got != m {
 		t.Errorf("expected %+v, got %+v, %v", m, got, err)
 	}
-	if got, err := decode[record]("/x", []byte(" { \"until\": 7, \"after\": 0,\n\"holder\": \"\", \"term\": 9}\n")); err != nil || got != (record{Term: 9, Until: 7}) {
+	if got, err := decode[record]("/x", []byte(" { \"until\": 7, \"after\": 0,\n\"holder\": \"\", \"nonce\": \"\", \"term\": 9}\n")); err != nil || got != (record{Term: 9, Until: 7}) {
 		t.Errorf("written by hand: got %+v, %v", got, err)
 	}
 	for _, bad := range []string{
-		"", "7", "null", "{}", `{"term":3,"holder":"","after":0}`, `{"term":3,"holder":"","after":0,"untill":7}`,
-		`{"term":3,"holder":"","after":0,"until":"7"}`, `{"term":3,"holder":"","after":0,"until":7,"x":1}`,
-		`{"term":3,"holder":"","after":0,"until":7} 8`, `{"term":3,"holder":"","after":0,"until":7.5}`,
+		"", "7", "null", "{}", `{"term":3,"holder":"","nonce":"","after":0}`, `{"term":3,"holder":"","nonce":"","after":0,"untill":7}`,
+		`{"term":3,"holder":"","nonce":"","after":0,"until":"7"}`, `{"term":3,"holder":"","nonce":"","after":0,"until":7,"x":1}`,
+		`{"term":3,"holder":"","nonce":"","after":0,"until":7} 8`, `{"term":3,"holder":"","nonce":"","after":0,"until":7.5}`,
 	} {
 		if got, err := decode[record]("/x/high-water-mark/5", []byte(bad)); err == nil || !strings.Contains(err.Error(), "/x/high-water-mark/5") {
 			t.Errorf("%s: expected an error that names the znode, got %+v, %v", bad, got, err)

@@ -1,0 +1,52 @@
+package nodelease
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// Copy returns a Keeper with the state of k, as in a copy of the process that has another
+// clock and another connection to the store.
+func (k *Keeper) Copy(store Store, o Options) (*Keeper, error) {
+	o, err := o.normal()
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := k.claim
+	r := Request{Holder: k.holder, TTL: c.TTL, Now: k.asked, Until: k.until.Load(), Nonce: c.Nonce}
+	other := newKeeper(store, k.pool, o, r, c, k.trusted.Add(-window(c.TTL)))
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	other.claim.Sent = slices.Clone(c.Sent)
+	return other, nil
+}
+
+// Copy returns a Generator with the claim of g; see [Keeper.Copy]. It builds a generator for
+// the claim.
+func (g *Generator[T]) Copy(store Store, o Options, build func(idtype.Lease) (idtype.Generator[T], error)) (*Generator[T], error) {
+	o, err := o.normal()
+	if err != nil {
+		return nil, err
+	}
+	if err := g.Keeper().Err(); err != nil {
+		return nil, err
+	}
+	k, err := g.Keeper().Copy(store, o)
+	if err != nil {
+		return nil, err
+	}
+	built, err := build(k)
+	if err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	other := &Generator[T]{store: store, pool: g.pool, o: o, maxWait: g.maxWait, build: build, done: make(chan struct{})}
+	other.current.Store(&tenure[T]{k, built, make(chan struct{})})
+	other.closing, other.close = context.WithCancel(context.Background())
+	go other.reacquireAfterLosses()
+	return other, nil
+}
