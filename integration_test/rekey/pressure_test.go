@@ -51,7 +51,6 @@ func TestPressure(t *testing.T) {
 			{"a standby", rekey.Options{MaxLag: 2 * time.Second, MaxDead: -1}, "psql -XAtq -p 5433 -c 'SELECT pg_wal_replay_pause()' postgres", "psql -XAtq -p 5433 -c 'SELECT pg_wal_replay_resume()' postgres", "replica follower is ", true},
 			{"the archive", rekey.Options{MaxUnarchived: 40 << 20, MaxLag: -1, MaxDead: -1}, "for n in 1 2 3; do touch " + status + "/00000009000000000000000$n.ready; done", "rm " + status + "/00000009*", "the archive of the WAL is ", true},
 			{"autovacuum", rekey.Options{MaxDead: 1000}, "true", "true", "slow, since autovacuum is behind: public.events has ", false},
-			{"no limits", rekey.Options{MaxLag: -1, MaxUnarchived: -1, MaxDead: -1}, "true", "true", "", false},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				mustRun(t, pool, eventsSpec(), rekey.Options{}, rekey.StepExpand)
@@ -78,7 +77,7 @@ func TestPressure(t *testing.T) {
 				if len(waiting) > 0 {
 					got = waiting[0]
 				}
-				if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+				if !strings.HasPrefix(got, c.want) {
 					t.Errorf("expected %q, got %q", c.want, waiting)
 				}
 				if c.waits && (len(waiting) < 2 || before != after) {
