@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/sortkey/sortkey/internal/trust"
+	"github.com/sortkey/sortkey/internal/dbhealth"
+	"github.com/sortkey/sortkey/internal/pgerror"
+	"github.com/sortkey/sortkey/migrations"
 )
 
 // DatabaseOptions configure [Database]. The zero value suits most programs.
@@ -22,11 +24,19 @@ type DatabaseOptions struct {
 	// Timeout limits the time that a scrape waits for the database. 0 means 5 s. It
 	// should be shorter than Prometheus's scrape_timeout, by default 10 s.
 	Timeout time.Duration
-	// Logger logs the errors of scrapes. Nil means no logging.
+	// FindingsEvery is the time from one search for findings to the next. 0 means 5 minutes.
+	// A negative time means no search.
+	FindingsEvery time.Duration
+	// Logger logs the errors of scrapes, and each warning and problem that the rules find, once.
+	// Nil means no logging.
 	Logger *slog.Logger
 }
 
-const defaultTimeout = 5 * time.Second
+const (
+	defaultTimeout       = 5 * time.Second
+	defaultFindingsEvery = 5 * time.Minute
+	findingsTimeout      = time.Minute // scrapes don't wait that long
+)
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
@@ -37,8 +47,12 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 // result of the first one. If a query fails, or the timeout is over, sortkey_database_up is
 // 0, and the metrics that are unknown are missing.
 //
-// The role of db needs USAGE on the schema sortkey, and SELECT on node_pool, node_status,
-// partition_log and partition_horizon. It must trust the owner of the installation: that is
+// The source also runs the rules of sortkey doctor, every few minutes, beside the scrapes.
+// sortkey_findings has the number of findings per rule and level. Rules for which the role
+// lacks privileges have the level unknown.
+//
+// The role of db needs USAGE on the schema sortkey, and SELECT on node_pool, node_status and
+// partition_log. It must trust the owner of the installation: that is
 // a superuser, the owner of the database, or a role that it is a member of. If something is
 // missing, the warning in the log has the statement to run. One process per
 // database is enough, since all report the same values.
@@ -53,6 +67,9 @@ func Database(name string, db *sql.DB, o DatabaseOptions) Source {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
+	}
+	if o.FindingsEvery == 0 {
+		o.FindingsEvery = defaultFindingsEvery
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -79,8 +96,10 @@ type database struct {
 	db   *sql.DB
 	o    DatabaseOptions
 
-	mu      sync.Mutex
-	current *reading // nil between scrapes
+	mu       sync.Mutex
+	current  *reading  // nil between scrapes
+	running  *findings // nil between searches
+	findings *findings // of the last search that succeeded
 }
 
 // A reading is the result of the queries of a scrape.
@@ -91,9 +110,13 @@ type reading struct {
 	up      bool
 }
 
+// config is the installation.
+func (d *database) config() migrations.Config { return migrations.Config{Schema: d.o.Schema} }
+
 // scrape returns the metrics, and whether all could be read. It waits for the timeout at
 // most, even if the driver ignores it.
 func (d *database) scrape() ([]sample, bool) {
+	timeout := time.After(d.o.Timeout)
 	d.mu.Lock()
 	r := d.current
 	if r == nil {
@@ -104,8 +127,8 @@ func (d *database) scrape() ([]sample, bool) {
 	d.mu.Unlock()
 	select {
 	case <-r.done:
-		return r.samples, r.up
-	case <-time.After(d.o.Timeout):
+		return append(r.samples[:len(r.samples):len(r.samples)], d.findingSamples(timeout)...), r.up
+	case <-timeout:
 		return nil, false
 	}
 }
@@ -114,15 +137,15 @@ func (d *database) scrape() ([]sample, bool) {
 func (r *reading) read() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.o.Timeout)
 	defer cancel()
-	err := r.trust(ctx)
+	err := migrations.CheckOwner(ctx, r.db, r.config())
 	if err == nil {
-		err = errors.Join(r.pools(ctx), r.partitions(ctx))
+		e := dbhealth.New(r.db, dbhealth.Options{Config: r.config()})
+		err = errors.Join(r.pools(ctx, e), r.partitions(ctx, e))
 	}
-	var state interface{ SQLState() string }
-	if errors.As(err, &state) && state.SQLState() == "42501" { // insufficient_privilege
+	if pgerror.State(err) == pgerror.InsufficientPrivilege {
 		role := "this role"
 		_ = r.db.QueryRowContext(ctx, "SELECT pg_catalog.format('%I', current_user)").Scan(&role)
-		err = fmt.Errorf("%w; as the owner of schema %s, run GRANT USAGE ON SCHEMA %[2]s TO %[3]s; GRANT SELECT ON %[2]s.node_pool, %[2]s.node_status, %[2]s.partition_log, %[2]s.partition_horizon TO %[3]s",
+		err = fmt.Errorf("%w; as the owner of schema %s, run GRANT USAGE ON SCHEMA %[2]s TO %[3]s; GRANT SELECT ON %[2]s.node_pool, %[2]s.node_status, %[2]s.partition_log TO %[3]s",
 			err, r.o.Schema, role)
 	}
 	if err != nil {
@@ -139,110 +162,50 @@ func (r *reading) add(m *metric, value float64, labels ...string) {
 	r.samples = append(r.samples, sample{m, value, labels})
 }
 
-// trust returns an error if a role that the session doesn't trust could run code in the
-// queries, because it owns the schema or an object in it, for example.
-func (r *reading) trust(ctx context.Context) error {
-	return trust.Read(ctx, r.db, func(tx *sql.Tx) error {
-		findings, err := trust.Find(ctx, tx, trust.Installation(r.o.Schema))
-		if err == nil && len(findings) > 0 {
-			err = fmt.Errorf("%s (%s); %s", trust.List(findings), trust.Rule, trust.Remedy(ctx, tx, r.o.Schema, findings))
-		}
-		return err
-	})
-}
-
 // pools adds the metrics of the pools of node numbers.
-func (r *reading) pools(ctx context.Context) error {
-	// A pool has up to 65,536 numbers, most of them free. The query drops these first:
-	// counting all in one GROUP BY takes three times as long.
-	return r.query(ctx, func(scan func(...any) error) error {
-		var pool string
-		var held, reserved, ahead int64
-		var free sql.Null[int64] // NULL: nobody has created the pool
-		var fence float64
-		if err := scan(&pool, &free, &held, &reserved, &ahead, &fence); err != nil {
-			return err
+func (r *reading) pools(ctx context.Context, e *dbhealth.Examination) error {
+	pools, err := e.Pools(ctx)
+	for _, p := range pools {
+		if p.Free != nil { // otherwise nobody has created the pool
+			r.add(poolNumbers, float64(*p.Free), p.Pool, "free")
 		}
-		if free.Valid {
-			r.add(poolNumbers, float64(free.V), pool, "free")
+		r.add(poolNumbers, float64(p.Held), p.Pool, "held")
+		r.add(poolNumbers, float64(p.Reserved), p.Pool, "reserved")
+		r.add(poolNumbers, float64(p.Ahead), p.Pool, "ahead")
+		fence := p.Fence.Seconds()
+		if p.FencedUntil != nil && p.FencedUntil.Infinite != "" {
+			fence = math.Inf(1)
 		}
-		r.add(poolNumbers, float64(held), pool, "held")
-		r.add(poolNumbers, float64(reserved), pool, "reserved")
-		r.add(poolNumbers, float64(ahead), pool, "ahead")
-		r.add(poolFence, fence, pool)
-		return nil
-	}, `SELECT coalesce(p.name, s.pool), p.size - coalesce(s.taken, 0), coalesce(s.held, 0), coalesce(s.reserved, 0), coalesce(s.taken - s.held - s.reserved, 0),
-			CASE WHEN p.fenced_until > clock_timestamp() THEN extract(epoch FROM p.fenced_until - clock_timestamp()) ELSE 0 END::float8
-		FROM $s.node_pool p FULL JOIN (
-			SELECT pool, count(*) AS taken, count(*) FILTER (WHERE state = 'held') AS held, count(*) FILTER (WHERE state = 'reserved') AS reserved
-			FROM $s.node_status WHERE state <> 'free' OR mark > clock_timestamp() GROUP BY pool
-		) s ON s.pool = p.name`)
-}
-
-// A managed table has partitions that maintain_partitions creates.
-type managed struct {
-	oid  int64
-	name string
-}
-
-// partitions adds the metrics of the managed tables.
-func (r *reading) partitions(ctx context.Context) error {
-	var tables []managed
-	err := r.query(ctx, func(scan func(...any) error) error {
-		var t managed
-		var maintained float64
-		var rows sql.Null[int64]
-		if err := scan(&t.oid, &t.name, &maintained, &rows); err != nil {
-			return err
-		}
-		tables = append(tables, t)
-		r.add(partitionMaintain, maintained, t.name)
-		if rows.Valid {
-			r.add(defaultRows, float64(rows.V), t.name)
-		}
-		return nil
-	}, `SELECT c.oid::bigint, format('%I.%I', n.nspname, c.relname),
-			(SELECT coalesce(extract(epoch FROM max(l.ended_at)), 0)::float8 FROM $s.partition_log l
-				WHERE l.parent_table = format('%I.%I', n.nspname, c.relname) AND l.action = 'maintain' AND l.outcome = 'done'),
-			coalesce(nullif(pg_stat_get_live_tuples(r.oid), 0), greatest(r.reltuples, 0)::bigint)
-		FROM $s.partitioned_table t JOIN pg_class c ON c.oid = t.parent JOIN pg_namespace n ON n.oid = c.relnamespace
-			JOIN pg_partitioned_table p ON p.partrelid = c.oid LEFT JOIN pg_class r ON r.oid = p.partdefid`)
-	for _, t := range tables {
-		// One query per table, because the view fails if a table has bounds that are no
-		// IDs.
-		err = errors.Join(err, r.query(ctx, func(scan func(...any) error) error {
-			var horizon float64
-			if err := scan(&horizon); err != nil {
-				return err
-			}
-			r.add(partitionHorizon, horizon, t.name)
-			return nil
-		}, `SELECT coalesce(extract(epoch FROM h.horizon) - extract(epoch FROM clock_timestamp()), 0)::float8
-			FROM $s.partition_horizon h WHERE h.parent = $1::bigint::oid`, t.oid))
+		r.add(poolFence, fence, p.Pool)
 	}
 	return err
 }
 
-// query runs a query in a read-only transaction and calls each for its rows. $s in the
-// query is the schema.
-func (r *reading) query(ctx context.Context, each func(scan func(...any) error) error, query string, args ...any) error {
-	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(ctx, "SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
-		return err
-	}
-	rows, err := tx.QueryContext(ctx, strings.ReplaceAll(query, "$s", r.o.Schema), args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
-			return err
+// partitions adds the metrics of the managed tables.
+func (r *reading) partitions(ctx context.Context, e *dbhealth.Examination) error {
+	tables, err := e.ManagedTables(ctx)
+	for _, t := range tables {
+		if t.Estimate != nil {
+			r.add(defaultRows, float64(*t.Estimate), t.Table)
 		}
+		if failed := e.ReadMaintained(ctx, t); failed != nil {
+			err = errors.Join(err, failed)
+		} else {
+			r.add(partitionMaintain, *t.Maintained, t.Table)
+		}
+		// It fails if a table has bounds that are no IDs.
+		if failed := e.ReadHorizon(ctx, t); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		horizon := 0.0
+		switch {
+		case t.HorizonSeconds != nil:
+			horizon = float64(*t.HorizonSeconds)
+		case t.Horizon != nil:
+			horizon = math.Inf(1)
+		}
+		r.add(partitionHorizon, horizon, t.Table)
 	}
-	return rows.Err()
+	return err
 }

@@ -67,5 +67,6 @@ var (
 	poolFence         = ofDatabase("sortkey_pool_fence_left_seconds", "Time until the pool grants node numbers again after a failover.", "pool")
 	partitionHorizon  = ofDatabase("sortkey_partition_horizon_seconds", "Time until the end of the last partition that follows the present without a gap; 0 or negative if none contains the present.", "table")
 	partitionMaintain = ofDatabase("sortkey_partition_maintained_timestamp_seconds", "Unix time of the last successful maintenance of the partitions; 0 if there was none.", "table")
+	findingCount      = ofDatabase("sortkey_findings", "Findings of a rule, by level: warning, problem, info or unknown.", "id", "level")
 	defaultRows       = ofDatabase("sortkey_default_partition_rows", "Estimated rows in the default partition.", "table")
 )

@@ -56,4 +56,6 @@
 //	sortkey_partition_maintained_timestamp_seconds
 //	                                     Unix time of the last successful maintenance; 0 if there was none
 //	sortkey_default_partition_rows       estimated rows in the default partition
+//	sortkey_findings                     findings of a rule (label id) of sortkey doctor, by level (label
+//	                                     level): warning, problem, info, or unknown without a privilege
 package metrics

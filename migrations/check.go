@@ -122,7 +122,8 @@ func checkOwners(ctx context.Context, tx *sql.Tx, verb string, d data) error {
 // must be an error.
 //
 // Installed needs only USAGE on the schema. Like Check, it returns
-// [ErrNotInstalled], [ErrIncomplete] or [ErrCitusWorker] if it finds no layouts.
+// [ErrNotInstalled], [ErrIncomplete] or [ErrCitusWorker] if it finds no layouts. It returns
+// [ErrLayout] for a layout that this version of the package doesn't know.
 func Installed(ctx context.Context, db *sql.DB, schema string) (Config, error) {
 	c := Config{Schema: schema}
 	d, err := c.data()
@@ -141,11 +142,11 @@ func Installed(ctx context.Context, db *sql.DB, schema string) (Config, error) {
 		return Config{}, fmt.Errorf("migrations: read schema %q: table %[1]s.layout has no layout of Snowflake; restore the data of the schemas, or run Up: %w", d.Schema, ErrIncomplete)
 	}
 	if c.Snowflake, err = parseSnowflakeLayout(installed[d.Snowflake.Format]); err != nil {
-		return Config{}, fmt.Errorf("migrations: read schema %q: %w", d.Schema, err)
+		return Config{}, fmt.Errorf("migrations: read schema %q: %w: %w", d.Schema, err, ErrLayout)
 	}
 	if text := installed["snowflake_si"]; text != "" {
 		if c.SnowflakeSI, err = parseSnowflakeSILayout(text); err != nil {
-			return Config{}, fmt.Errorf("migrations: read schema %q: %w", d.Schema, err)
+			return Config{}, fmt.Errorf("migrations: read schema %q: %w: %w", d.Schema, err, ErrLayout)
 		}
 	}
 	return c, nil
@@ -169,7 +170,7 @@ func checkInstallation(ctx context.Context, tx *sql.Tx, d data) error {
 // checkDefaults returns an error if a default has no node number, or one that isn't
 // reserved. It ignores defaults whose number isn't a literal.
 func checkDefaults(ctx context.Context, tx *sql.Tx, schema string) error {
-	rows, err := tx.QueryContext(ctx, "SELECT no_node, problem FROM "+schema+".node_problems ORDER BY 1 DESC, pool, number, problem")
+	rows, err := tx.QueryContext(ctx, "SELECT no_node, pg_catalog.format('%s %s (%s)', subject, problem, remedy) FROM "+schema+".node_problems ORDER BY 1 DESC, pool, number, 2")
 	if err != nil {
 		return unreadable(schema, err)
 	}

@@ -1119,19 +1119,21 @@ CREATE VIEW sortkey.node_problems AS
         FROM sortkey.node_defaults n LEFT JOIN sortkey.node_lease l ON l.pool = n.pool AND l.number = n.number -- reserved, but held
         WHERE n.reserved IS NULL AND (n.number IS NOT NULL OR n.from_setting)
     )
-    SELECT d.number IS NULL AS no_node, d.pool, d.number,
-        min(d.name) || CASE WHEN count(*) > 1 THEN format(' (and %s more)', count(*) - 1) ELSE '' END
-        || CASE WHEN d.number IS NULL THEN
-            ' needs the setting sortkey.node, which is ' || CASE WHEN coalesce(current_setting('sortkey.node', true), '') = '' THEN 'missing'
+    SELECT d.number IS NULL AS no_node, d.pool, d.number, min(d.name) || CASE WHEN count(*) > 1 THEN format(' (and %s more)', count(*) - 1) ELSE '' END AS subject,
+        CASE WHEN d.number IS NULL THEN
+            'needs the setting sortkey.node, which is ' || CASE WHEN coalesce(current_setting('sortkey.node', true), '') = '' THEN 'missing'
                 ELSE format('%L, no node number of %s', current_setting('sortkey.node'), string_agg(DISTINCT d.format, ' and ')) END
-            || format(' (choose a number N that no program and no other database uses; run SELECT %s and ALTER DATABASE %I SET sortkey.node = N; and reconnect)',
+        ELSE
+            format('uses unreserved number %s of pool %s%s', d.number, d.pool, CASE WHEN d.from_setting THEN ' from the setting sortkey.node' ELSE '' END)
+        END AS problem,
+        CASE WHEN d.number IS NULL THEN
+            format('choose a number N that no program and no other database uses; run SELECT %s and ALTER DATABASE %I SET sortkey.node = N; and reconnect',
                 string_agg(DISTINCT format('sortkey.reserve_node(%L, N, %L)', d.format, d.note), ', '), current_database())
         ELSE
-            format(' uses unreserved number %s of pool %s%s (run SELECT sortkey.reserve_node(%L, %s, %L))', d.number, d.pool,
-                CASE WHEN d.from_setting THEN ' from the setting sortkey.node' ELSE '' END, d.pool, d.number, min(d.note))
-        END AS problem
+            format('run SELECT sortkey.reserve_node(%L, %s, %L)', d.pool, d.number, min(d.note))
+        END AS remedy
     FROM d GROUP BY d.from_setting, d.pool, d.number;
-COMMENT ON VIEW sortkey.node_problems IS 'Defaults whose node number is missing or not reserved, with the statements to run. Package migrations reports them in Check.';
+COMMENT ON VIEW sortkey.node_problems IS 'Defaults whose node number is missing or not reserved, and the remedies. Package migrations reports them in CheckDefaults.';
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
@@ -2654,6 +2656,8 @@ BEGIN
     END LOOP;
 END
 $$;
+
+GRANT SELECT ON sortkey.partition_horizon TO PUBLIC; -- the bounds of partitions are in the catalog, too
 
 -- Returns the steps that parent, or each managed table, needs at the time at. plan_partitions() describes them.
 CREATE FUNCTION sortkey_internal.partition_steps(parent regclass, at timestamptz)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
@@ -319,7 +320,8 @@ func (c *cli) migrateCheckCommand() *cobra.Command {
 		Long: `Check prints the problems with an installation, and exits with code 1 if there
 are any: missing migrations, missing tables, views, functions and domains,
 layouts other than the ones of the flags, and defaults of columns whose node
-number is missing or isn't reserved. It needs only USAGE on the schema.
+number is missing or isn't reserved. It needs only USAGE on the schema. Check
+prints the results of doctor about the installation and the defaults.
 
 Without flags, check accepts the layouts of the database. Programs that generate
 IDs must use the same ones: pass theirs, so that check compares them.`,
@@ -340,56 +342,33 @@ IDs must use the same ones: pass theirs, so that check compares them.`,
 	return cmd
 }
 
-// checkInstallation prints the problems with an installation. It returns errFound if
-// there are any.
+// checkInstallation prints the findings about an installation and the defaults. It returns
+// errFound if there are any.
 func (c *cli) checkInstallation(ctx context.Context, db database, config migrations.Config) error {
-	schema := config.Schema
-	problems := []string{}
-	err := migrations.Check(ctx, db.std, config)
-	if err == nil {
-		err = migrations.CheckDefaults(ctx, db.std, config)
+	e := dbhealth.New(db.std, dbhealth.Options{Config: config, Now: c.now, Areas: []string{"installation", "defaults"}})
+	report, err := e.Run(ctx)
+	if err != nil {
+		return err
 	}
-	if text, remedy := db.diagnose(ctx, err, schema); text != "" {
-		problems = append(problems, text+"; "+remedy)
+	findings := slices.DeleteFunc(report.Distinct(), func(f dbhealth.Finding) bool { return !f.Counts() })
+	ok := !slices.ContainsFunc(findings, func(f dbhealth.Finding) bool { return f.Level == dbhealth.Problem || f.Level == dbhealth.Unknown })
+	if c.json() {
+		err = c.printJSON(struct {
+			OK       bool               `json:"ok"`
+			Findings []dbhealth.Finding `json:"findings"`
+		}{ok, append([]dbhealth.Finding{}, findings...)})
 	} else {
-		var list interface{ Unwrap() []error } // of problems with defaults
-		if errors.As(err, &list) && (errors.Is(err, migrations.ErrUnreservedNode) || errors.Is(err, migrations.ErrNoNode)) {
-			for _, problem := range list.Unwrap() {
-				text, remedy := defaultProblem(problem.Error(), schema)
-				problems = append(problems, text+"; "+remedy)
-			}
-		} else if err != nil && !missing(err) {
-			return db.explain(ctx, err, schema)
+		var b strings.Builder
+		for _, f := range findings {
+			fmt.Fprintf(&b, "%s: %s; %s [%s]\n", c.printable(f.Subject), c.printable(f.Detail), c.printable(f.Remedy), f.ID)
 		}
-		objects, failed := db.missingObjects(ctx, config)
-		if failed != nil {
-			return failed
+		if ok {
+			fmt.Fprintf(&b, "ok: the installation in schema %s has no problems\n", config.Schema)
 		}
-		for _, object := range objects {
-			problems = append(problems, object+" is missing; "+remedyMissing)
-		}
-		if err != nil && len(problems) == 0 {
-			return db.explain(ctx, err, schema)
-		}
+		_, err = c.out.Write([]byte(b.String()))
 	}
-	var printed error
-	ok := len(problems) == 0
-	switch {
-	case c.json():
-		printed = c.printJSON(struct {
-			OK       bool     `json:"ok"`
-			Problems []string `json:"problems"`
-		}{ok, problems})
-	case ok:
-		_, printed = fmt.Fprintf(c.out, "ok: the installation in schema %s has no problems\n", schema)
-	default:
-		for i, problem := range problems {
-			problems[i] = c.printable(problem)
-		}
-		_, printed = fmt.Fprintln(c.out, strings.Join(problems, "\n"))
+	if err == nil && !ok {
+		err = errFound
 	}
-	if printed == nil && !ok {
-		printed = errFound
-	}
-	return printed
+	return err
 }

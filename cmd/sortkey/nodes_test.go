@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -13,9 +14,9 @@ func TestNodesUsage(t *testing.T) {
 	t.Setenv("DATABASE_URL", "")
 	t.Setenv("PGHOST", "")
 	for _, tt := range []struct{ args, want string }{
-		{"list a b", "accepts at most 1 arg(s), received 2"},
+		{"list a 1 c", "accepts at most 2 arg(s), received 3"},
 		{"list snowflake --all", "--all lists the numbers of all pools"},
-		{"show snowflake x", `node number "x": want 0 to 65535`},
+		{"list snowflake x", `node number "x": want 0 to 65535`},
 		{"reserve snowflake 65536", `node number "65536": want 0 to 65535`},
 		{"reserve snowflake --while-held", "--while-held: want a NUMBER"},
 		{"release snowflake", "accepts 2 arg(s), received 1"},
@@ -76,7 +77,7 @@ func TestSkew(t *testing.T) {
 		now := time.Now()
 		mark := now.Add(d)
 		seconds := d.Seconds()
-		if got := (&nodeNumber{Mark: &instant{mark}, Skew: &seconds, now: now}).skew(); got != want {
+		if got := skew(dbhealth.Number{Mark: &dbhealth.Moment{Time: mark}, Skew: &seconds, Now: now}); got != want {
 			t.Errorf("%v: got %q, want %q", d, got, want)
 		}
 	}

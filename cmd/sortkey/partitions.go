@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
@@ -24,7 +26,7 @@ manage_partitions manages.`,
 		Args: asUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.partitionsListCommand(), c.partitionsPlanCommand(), c.partitionsRunCommand())
+	cmd.AddCommand(c.partitionsListCommand(), c.partitionsRunCommand())
 	return cmd
 }
 
@@ -42,6 +44,8 @@ func (c *cli) partitionsListCommand() *cobra.Command {
                gap; later rows go to the default partition, or are an error
     DEFAULT    the rows in the default partition; above 10,000 an estimate
     TO DO      the steps that maintenance would take now
+
+Below the tables are the results of doctor about them.
 
 With a table, named as in SQL, it prints the partitions of that table. Rows is
 an estimate of the server, and a bound is the first time of a partition or of
@@ -72,40 +76,20 @@ steps and the rows need SELECT on the default partition.`,
 // mayMaintain is the privilege for the functions of partitions.
 const mayMaintain = "USAGE ON SCHEMA $s, $s_internal"
 
-// A managedTable is a table with managed partitions. Its JSON is a result of list.
-type managedTable struct {
-	Table            string         `json:"table"`
-	Format           string         `json:"format"`
-	Every            string         `json:"every"`
-	Premake          int            `json:"premake"`
-	Retention        *string        `json:"retention"` // nil: permanent
-	RetentionAction  string         `json:"retention_action"`
-	DefaultPartition *string        `json:"default_partition"`
-	DefaultRows      *int64         `json:"default_rows"` // nil: no default partition, or unknown
-	Partitions       int            `json:"partitions"`
-	Bytes            int64          `json:"bytes"`
-	Horizon          *moment        `json:"horizon"` // nil: no partition has begun
-	HorizonSeconds   *int64         `json:"horizon_seconds"`
-	Steps            map[string]int `json:"steps"` // by action; nil: unknown
-	Problem          string         `json:"problem,omitempty"`
-
-	OID   uint32 `json:"-"`
-	ahead bool   // Horizon is an interval ahead, or more
-}
-
 // exactRows is the highest number of rows that list counts in a default partition.
 const exactRows = 10_000
 
 // listManaged prints the managed tables. If it cannot plan the steps of some, it
 // prints all tables and returns an error.
 func (c *cli) listManaged(ctx context.Context, db database, schema string) error {
-	tables, err := managedTables(ctx, db, schema)
+	health := dbhealth.New(db.std, dbhealth.Options{Config: migrations.Config{Schema: schema}, Now: c.now, Areas: []string{"partitions"}})
+	tables, err := health.ManagedTables(ctx)
 	if err != nil {
 		return db.explain(ctx, err, schema, mayMaintain)
 	}
 	var problems []error
 	for _, t := range tables {
-		if err := t.inspect(ctx, db, schema); err != nil {
+		if err := inspect(ctx, health, t); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -118,100 +102,57 @@ func (c *cli) listManaged(ctx context.Context, db database, schema string) error
 		_, err = fmt.Fprintf(c.out, "no managed tables: call %s.manage_partitions for a partitioned table\n", schema)
 		return err
 	}
-	header := table.Row{"Table", "Format", "Every", "Premake", "Retention", "Partitions", "Size", "Horizon", "Default", "To do"}
-	if err := printRows(c, tables, header, c.managedRow); err != nil {
+	report, err := health.Run(ctx)
+	if err != nil {
 		return err
+	}
+	findings := slices.DeleteFunc(report.Findings, func(f dbhealth.Finding) bool { return f.Level == dbhealth.Unknown }) // the problems above
+	var results []managedTable
+	for _, t := range tables {
+		results = append(results, managedTable{t, slices.DeleteFunc(slices.Clone(findings), func(f dbhealth.Finding) bool { return f.Of != t.Table || !f.Counts() })})
+	}
+	header := table.Row{"Table", "Format", "Every", "Premake", "Retention", "Partitions", "Size", "Horizon", "Default", "To do"}
+	if err := printRows(c, results, header, c.managedRow); err != nil {
+		return err
+	}
+	if !c.json() {
+		problems = append(problems, c.printFindings(findings))
 	}
 	return errors.Join(problems...)
 }
 
-// managedTables returns the managed tables, without the fields that inspect sets.
-func managedTables(ctx context.Context, db database, schema string) ([]*managedTable, error) {
-	return collect(ctx, db, pgx.RowToAddrOfStructByNameLax[managedTable], inSchema(schema, `
-		SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS "table", t.format, t.every::text, t.premake, t.retention::text, t.retention_action,
-			(SELECT format('%I.%I', dn.nspname, d.relname) FROM pg_class d JOIN pg_namespace dn ON dn.oid = d.relnamespace WHERE d.oid = p.partdefid) AS default_partition,
-			(SELECT count(*) FROM pg_inherits i WHERE i.inhparent = c.oid AND i.inhrelid <> p.partdefid) AS partitions,
-			`+sizeOf+` AS bytes
-		FROM $s.partitioned_table t JOIN pg_class c ON c.oid = t.parent JOIN pg_namespace n ON n.oid = c.relnamespace
-		JOIN pg_partitioned_table p ON p.partrelid = c.oid ORDER BY 2`))
+// A managedTable is a table of list, and the results of doctor about it.
+type managedTable struct {
+	*dbhealth.ManagedTable
+	Findings []dbhealth.Finding `json:"findings"` // that count
 }
 
-// sizeOf is an expression for the size of a table c and its partitions.
-const sizeOf = "(SELECT coalesce(sum(pg_total_relation_size(r.relid)), 0)::bigint FROM pg_partition_tree(c.oid) r)"
-
 // inspect sets the fields that need privileges for the table.
-func (t *managedTable) inspect(ctx context.Context, db database, schema string) error {
-	if err := t.readHorizon(ctx, db, schema); err != nil {
+func inspect(ctx context.Context, health *dbhealth.Examination, t *dbhealth.ManagedTable) error {
+	if err := health.ReadHorizon(ctx, t); err != nil {
 		return err
 	}
 	if t.DefaultPartition != nil {
-		rows, err := countRows(ctx, db, *t.DefaultPartition, exactRows+1)
+		rows, err := health.CountDefaultRows(ctx, t, exactRows+1)
 		if err != nil {
 			return err
 		}
-		if rows > exactRows {
-			var estimate int64
-			if err := readRow(ctx, db, []any{&estimate}, "SELECT "+estimatedRows+" FROM pg_class c WHERE c.oid = $1::text::regclass", *t.DefaultPartition); err != nil {
-				return err
-			}
-			rows = max(rows, estimate)
+		if rows > exactRows && t.Estimate != nil {
+			rows = max(rows, *t.Estimate)
 		}
 		t.DefaultRows = &rows
 	}
-	return t.readSteps(ctx, db, schema)
+	return health.ReadSteps(ctx, t)
 }
 
-// readHorizon sets the horizon.
-func (t *managedTable) readHorizon(ctx context.Context, db database, schema string) error {
-	// The last range that has begun contains now, or it has ended.
-	return readRow(ctx, db, []any{&t.Horizon, &t.HorizonSeconds, &t.ahead}, inSchema(schema, `
-		SELECT `+momentOf("h.t")+`, CASE WHEN isfinite(h.t) THEN extract(epoch FROM h.t - clock_timestamp())::bigint END, coalesce(h.t >= clock_timestamp() + $3::text::interval, false)
-		FROM (SELECT range_agg(p.times) r FROM $s_internal.partition_times($1::oid, $2) p) m,
-			LATERAL (SELECT max(upper(x)) FROM unnest(m.r) x WHERE lower(x) <= clock_timestamp()) h (t)`), t.OID, t.Format, t.Every)
-}
-
-// covered reports whether a partition contains the present, after readHorizon.
-func (t *managedTable) covered() bool {
-	return t.Horizon != nil && (t.HorizonSeconds == nil || *t.HorizonSeconds > 0)
-}
-
-// readSteps sets the steps that maintenance would take now, unless they are known: to
-// plan them, the server reads the default partition.
-func (t *managedTable) readSteps(ctx context.Context, db database, schema string) error {
-	if t.Steps != nil {
-		return nil
-	}
-	return readRow(ctx, db, []any{&t.Steps}, inSchema(schema, `
-		SELECT coalesce(jsonb_object_agg(s.action, s.n), '{}')
-		FROM (SELECT action, count(*) FROM $s.plan_partitions($1::oid) GROUP BY action) s (action, n)`), t.OID)
-}
-
-// countRows returns the number of rows in a table, up to a limit.
-func countRows(ctx context.Context, db database, table string, limit int) (rows int64, err error) {
-	if err := readable(ctx, db, table); err != nil {
-		return 0, err
-	}
-	err = read(ctx, db, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL row_security = off"); err != nil { // an error instead of hidden rows
-			return err
-		}
-		return tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) r", table, limit)).Scan(&rows)
-	})
-	return rows, err
-}
-
-// estimatedRows is an expression for the rows of a table c: the count of the
-// statistics since the last crash, or the result of the last ANALYZE or VACUUM.
-const estimatedRows = "coalesce(nullif(pg_stat_get_live_tuples(c.oid), 0), greatest(c.reltuples, 0)::bigint)"
-
-func (c *cli) managedRow(t *managedTable) table.Row {
+func (c *cli) managedRow(t managedTable) table.Row {
 	retention, horizon, rows, todo := "keep", "-", "-", "?"
 	if t.Retention != nil {
 		retention = t.RetentionAction + " after " + *t.Retention
 	}
 	switch {
 	case t.Horizon != nil && t.HorizonSeconds != nil:
-		horizon = fmt.Sprintf("%s (%s)", t.Horizon, c.ago(t.Horizon.time))
+		horizon = fmt.Sprintf("%s (%s)", t.Horizon, c.ago(t.Horizon.Time))
 	case t.Horizon != nil:
 		horizon = t.Horizon.String()
 	case t.Problem != "":
@@ -239,11 +180,11 @@ func (c *cli) managedRow(t *managedTable) table.Row {
 
 // A partition is a result of list.
 type partition struct {
-	Partition string  `json:"partition"`
-	From      *moment `json:"from"` // nil for the default partition
-	To        *moment `json:"to"`
-	Bytes     int64   `json:"bytes"`
-	Rows      int64   `json:"rows"`
+	Partition string           `json:"partition"`
+	From      *dbhealth.Moment `json:"from"` // nil for the default partition
+	To        *dbhealth.Moment `json:"to"`
+	Bytes     int64            `json:"bytes"`
+	Rows      int64            `json:"rows"`
 }
 
 func (c *cli) listPartitions(ctx context.Context, db database, schema, name string) error {
@@ -262,8 +203,8 @@ func (c *cli) listPartitions(ctx context.Context, db database, schema, name stri
 		return fmt.Errorf("partitions of %s are not managed; call %s.manage_partitions for the table first", name, schema)
 	}
 	partitions, err := collect(ctx, db, pgx.RowToStructByName[partition], inSchema(schema, `
-		SELECT format('%I.%I', n.nspname, c.relname) AS partition, `+momentOf("lower(p.times)")+` AS "from", `+momentOf("upper(p.times)")+` AS "to",
-			`+sizeOf+` AS bytes, `+estimatedRows+` AS rows
+		SELECT format('%I.%I', n.nspname, c.relname) AS partition, `+dbhealth.MomentOf("lower(p.times)")+` AS "from", `+dbhealth.MomentOf("upper(p.times)")+` AS "to",
+			`+dbhealth.SizeOf+` AS bytes, `+dbhealth.EstimatedRows+` AS rows
 		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN $s_internal.partition_times($1::oid, $2) p ON p.partition = c.oid
 		WHERE i.inhparent = $1 ORDER BY p.times NULLS LAST`), oid, format)
@@ -279,66 +220,27 @@ func (c *cli) listPartitions(ctx context.Context, db database, schema, name stri
 	})
 }
 
-// A moment is a bound of a partition: a time, infinity, -infinity, or nothing.
-type moment struct {
-	text string // RFC 3339, infinity, -infinity or ""
-	time time.Time
-}
-
-// momentOf returns an expression that scans into a moment.
-func momentOf(expression string) string {
-	return fmt.Sprintf(`CASE WHEN isfinite(%[1]s) THEN to_char(%[1]s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') ELSE %[1]s::text END`, expression)
-}
-
-func (m *moment) Scan(src any) error {
-	*m = moment{}
-	if src == nil {
-		return nil
-	}
-	m.text = src.(string)
-	if t, err := time.Parse(time.RFC3339, m.text); err == nil {
-		*m = momentAt(t)
-	}
-	return nil
-}
-
-func momentAt(t time.Time) moment { return moment{t.UTC().Format(time.RFC3339Nano), t.UTC()} }
-
-func (m moment) MarshalText() ([]byte, error) { return []byte(m.text), nil }
-
-// String returns the moment for tables, without a time of day if it is a midnight.
-func (m moment) String() string {
-	switch {
-	case m.time.IsZero():
-		return m.text
-	case m.time.Equal(m.time.Truncate(24 * time.Hour)):
-		return m.time.Format(time.DateOnly)
-	}
-	return strings.TrimSuffix(m.time.Format("2006-01-02 15:04:05.999"), ":00")
-}
-
-// A partitionStep is a planned, completed or failed step. Its JSON is a result of plan
-// and run.
+// A partitionStep is a planned, completed or failed step. Its JSON is a result of run.
 type partitionStep struct {
-	Table     string  `json:"table"`
-	Action    string  `json:"action"`
-	Partition string  `json:"partition,omitempty"` // "": planning failed
-	From      *moment `json:"from"`                // nil: an open end, or a default partition
-	To        *moment `json:"to"`
-	SQL       string  `json:"sql,omitempty"`
-	Outcome   string  `json:"outcome"` // planned, done, locked or failed
-	Seconds   float64 `json:"seconds,omitempty"`
-	Problem   string  `json:"problem,omitempty"`
+	Table     string           `json:"table"`
+	Action    string           `json:"action"`
+	Partition string           `json:"partition,omitempty"` // "": planning failed
+	From      *dbhealth.Moment `json:"from"`                // nil: an open end, or a default partition
+	To        *dbhealth.Moment `json:"to"`
+	SQL       string           `json:"sql,omitempty"`
+	Outcome   string           `json:"outcome"` // planned, done, locked or failed
+	Seconds   float64          `json:"seconds,omitempty"`
+	Problem   string           `json:"problem,omitempty"`
 }
 
 func newPartitionStep(s migrations.PartitionStep, outcome string) partitionStep {
 	step := partitionStep{Table: s.Table, Action: s.Action, Partition: s.Partition, SQL: s.SQL, Outcome: outcome}
 	if !s.From.IsZero() {
-		m := momentAt(s.From)
+		m := dbhealth.At(s.From)
 		step.From = &m
 	}
 	if !s.To.IsZero() {
-		m := momentAt(s.To)
+		m := dbhealth.At(s.To)
 		step.To = &m
 	}
 	if s.Err != nil {
@@ -362,25 +264,6 @@ func (s partitionStep) String() string {
 	return text
 }
 
-func (c *cli) partitionsPlanCommand() *cobra.Command {
-	var database databaseFlags
-	cmd := &cobra.Command{
-		Use:   "plan [TABLE]",
-		Short: "Print the steps that run would take, as SQL",
-		Long: `Plan prints the steps that run would take now, for one table or for all managed
-tables, without taking them. Each step is a transaction of SQL, below a comment
-with its action: create, drain, default, detach or drop.`,
-		Example: `  sortkey partitions plan
-  sortkey partitions plan app.events --output json | jq -r .action`,
-		Args: asUsage(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.maintain(cmd.Context(), &database, args, migrations.PartitionOptions{DryRun: true})
-		},
-	}
-	database.add(cmd)
-	return cmd
-}
-
 func (c *cli) partitionsRunCommand() *cobra.Command {
 	var database databaseFlags
 	var options migrations.PartitionOptions
@@ -391,6 +274,8 @@ func (c *cli) partitionsRunCommand() *cobra.Command {
 creates partitions ahead, moves rows out of default partitions, and detaches or
 drops partitions older than the retention. Each step is a transaction. Run
 prints it when it ends, with its duration. If no step is due, it prints nothing.
+With --dry-run, it takes no step: it prints each as a transaction of SQL, below a
+comment with its action: create, drain, default, detach or drop.
 
 A step that doesn't get its locks in six attempts is left to the next run, as
 are the later steps of that table. If a step is left or fails, the exit code
@@ -399,6 +284,7 @@ is 1.
 Run it every hour or so. Several runs can overlap. The role needs the privileges
 of the tables' owners, and USAGE on both schemas of the installation.`,
 		Example: `  sortkey partitions run --database postgres://owner@db.example/shop
+  sortkey partitions run --dry-run
   sortkey partitions run app.events --lock-timeout 1s`,
 		Args: asUsage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -410,7 +296,7 @@ of the tables' owners, and USAGE on both schemas of the installation.`,
 	}
 	database.add(cmd)
 	cmd.Flags().DurationVar(&options.LockTimeout, "lock-timeout", 100*time.Millisecond, "`duration` that a step waits for a lock behind which other sessions wait")
-	cmd.Flags().BoolVar(&options.DryRun, "dry-run", false, "print the steps without taking them, as plan does")
+	cmd.Flags().BoolVar(&options.DryRun, "dry-run", false, "print the steps as SQL, without taking them")
 	return cmd
 }
 

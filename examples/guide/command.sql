@@ -15,3 +15,6 @@ INSERT INTO visits SELECT gen_random_uuid() FROM generate_series(1, 100); -- fro
 
 -- [unreserved]
 CREATE TABLE refunds (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(5));
+
+-- [ignore]
+COMMENT ON TABLE refunds IS 'Imported once. sortkey: ignore key-ahead, key-duplicate';

@@ -19,7 +19,7 @@ GRANT USAGE, CREATE ON SCHEMA app TO app_owner; -- the schema of the tables, whe
 
 -- [monitoring]
 GRANT USAGE ON SCHEMA sortkey TO monitoring;
-GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log, sortkey.partition_horizon TO monitoring;
+GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log TO monitoring;
 
 -- [default]
 SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop');

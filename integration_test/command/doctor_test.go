@@ -25,7 +25,7 @@ type diagnosis struct {
 		Database   string
 		Role       string
 	}
-	Checks []struct{ Area, Status, Subject, Detail, Remedy string }
+	Checks []struct{ ID, Area, Status, Subject, Detail, Remedy, Suppressed string }
 
 	code int
 }
@@ -43,15 +43,17 @@ func diagnose(t *testing.T, db *pgtest.DB, args ...string) (d diagnosis) {
 }
 
 // notOK returns the checks that aren't ok, one per line: area, status, subject, detail
-// and remedy.
+// and remedy. Several rules that lack the same privilege or object are one line, as on the
+// page.
 func (d diagnosis) notOK() string {
-	var b strings.Builder
+	var lines []string
 	for _, c := range d.Checks {
-		if c.Status != "ok" {
-			fmt.Fprintf(&b, "%s %s %s: %s → %s\n", c.Area, c.Status, c.Subject, c.Detail, c.Remedy)
+		line := fmt.Sprintf("%s %s %s: %s → %s\n", c.Area, c.Status, c.Subject, c.Detail, c.Remedy)
+		if c.Status != "ok" && c.Suppressed == "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
 		}
 	}
-	return b.String()
+	return strings.Join(lines, "")
 }
 
 // wantFindings fails the test unless the checks that aren't ok match the patterns, one
@@ -176,11 +178,11 @@ func TestDoctorFindings(t *testing.T) {
 		want  []string // DB is the name of the database
 	}{
 		{"a default without the setting", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake())`, nil,
-			[]string{`defaults problem node number: column public\.t\.id needs the setting sortkey\.node, which is missing → choose a number N .* ALTER DATABASE DB SET sortkey\.node = N`}},
+			[]string{`defaults problem column public\.t\.id: needs the setting sortkey\.node, which is missing → choose a number N .* ALTER DATABASE DB SET sortkey\.node = N`}},
 		{"a setting that is no number", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake()); ALTER DATABASE DB SET sortkey.node = 'abc'`, nil,
-			[]string{`setting warning reservation: "abc" is not a node number → run ALTER DATABASE DB SET sortkey\.node = N`, `defaults problem node number: .*, which is 'abc', no node number of snowflake → choose`}},
+			[]string{`setting warning reservation: "abc" is not a node number → run ALTER DATABASE DB SET sortkey\.node = N`, `defaults problem column public\.t\.id: .*, which is 'abc', no node number of snowflake → choose`}},
 		{"an unreserved setting", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake()); ALTER DATABASE DB SET sortkey.node = 5; SELECT sortkey.reserve_node('spread64', 6, 'other')`, nil,
-			[]string{`setting warning reservation: number 5 is not reserved in any pool.* → run sortkey nodes reserve POOL 5,`, `defaults problem node number: column public\.t\.id uses unreserved number 5 of pool snowflake from the setting`}},
+			[]string{`setting warning reservation: number 5 is not reserved in any pool.* → run sortkey nodes reserve POOL 5,`, `defaults problem column public\.t\.id: uses unreserved number 5 of pool snowflake from the setting`}},
 		{"a setting of the role", `SELECT sortkey.reserve_node('spread64', n, 'x') FROM unnest('{5,6}'::int[]) n; ALTER DATABASE DB SET sortkey.node = 5; ALTER ROLE CURRENT_USER IN DATABASE DB SET sortkey.node = 6`, nil,
 			[]string{`setting warning sortkey\.node: 5 for the database, but 6 in this session: its connection string or its role sets it → run ALTER DATABASE DB SET sortkey\.node = N`}},
 		{"a setting that no format has", `ALTER DATABASE DB SET sortkey.node = 70000`, nil,
@@ -192,7 +194,7 @@ func TestDoctorFindings(t *testing.T) {
 		{"a session that only reads", `ALTER DATABASE DB SET default_transaction_read_only = on`, nil,
 			[]string{`server warning primary: default_transaction_read_only is on`}},
 		{"an unreserved number", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7))`, nil,
-			[]string{`defaults problem node number: column public\.t\.id uses unreserved number 7 of pool snowflake → run sortkey nodes reserve snowflake 7, or SELECT sortkey\.reserve_node\('snowflake', 7, `}},
+			[]string{`defaults problem column public\.t\.id: uses unreserved number 7 of pool snowflake → run sortkey nodes reserve snowflake 7, or SELECT sortkey\.reserve_node\('snowflake', 7, `}},
 		{"a number that is no literal", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2))`, nil,
 			[]string{`defaults warning node numbers: 1 default doesn't pass a literal`}},
 
@@ -214,7 +216,7 @@ func TestDoctorFindings(t *testing.T) {
 			[]string{`partitions warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run sortkey partitions run`}},
 		{"rows of the future", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
 			then(maintained(0), `INSERT INTO events SELECT sortkey.snowflake_at(now() + interval '20 days', n, 1) FROM generate_series(1, 2000) n`),
-			[]string{`partitions warning public\.events: default partition public\.events_default has 1,000 rows or more outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM public\.events_default ORDER BY id to see them\. Maintenance doesn't move rows older than`}},
+			[]string{`generators problem public\.events\.id: has a key of .* \((19|20) days from now\): a clock was wrong → find`, `partitions warning public\.events: default partition public\.events_default has 1,000 rows or more outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM public\.events_default ORDER BY id to see them\. Maintenance doesn't move rows older than`}},
 		{"rows older than the retention", events + `SELECT sortkey.manage_partitions('events', '1 day', retention => '10 days')`,
 			then(maintained(0), `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`),
 			[]string{`partitions warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM`}},
@@ -236,13 +238,13 @@ func TestDoctorFindings(t *testing.T) {
 			[]string{`partitions warning public\.events: the last maintenance was 1 month ago → run sortkey partitions run every hour or so`}},
 
 		{"a missing migration", `DELETE FROM sortkey.revision WHERE version = 5`, nil,
-			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by sortkey migrate up → run sortkey migrate up`}},
+			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by sortkey migrate up; migration 5 \(uid60\) of 9 is not installed → run sortkey migrate up`}},
 		{"a missing migration of another tool", `DELETE FROM sortkey.revision WHERE version = 5; DROP TABLE sortkey_internal.goose_version`, nil,
-			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by another tool → continue with the tool`}},
+			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by another tool; migration 5 \(uid60\) of 9 is not installed → continue with the tool`}},
 		{"a newer installation", `INSERT INTO sortkey.revision VALUES (99, 'future')`, nil,
 			[]string{`installation warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 9 → upgrade the command`}},
 		{"a restore without data", `DELETE FROM sortkey.layout`, nil,
-			[]string{`installation problem schema sortkey: schema "sortkey": table sortkey\.layout has no layout of Snowflake → restore the data of the schemas sortkey and sortkey_internal`}},
+			[]string{`installation problem schema sortkey: table sortkey\.layout has no layout of Snowflake → restore the data of the schemas sortkey and sortkey_internal`}},
 		{"an unknown layout", `UPDATE sortkey.layout SET layout = 'new'`, nil,
 			[]string{`installation problem schema sortkey: .*unknown Snowflake layout "new"`}},
 
@@ -319,6 +321,27 @@ func then(setup func(*testing.T, *pgtest.DB), sql string) func(*testing.T, *pgte
 	}
 }
 
+// --ignore and the comment on a table suppress findings, which the page still shows.
+func TestDoctorIgnore(t *testing.T) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7)); CREATE TABLE u (id sortkey.snowflake PRIMARY KEY);
+			INSERT INTO t VALUES (sortkey.snowflake_at(now() + interval '1 day', 5, 8)); INSERT INTO u SELECT * FROM t`)
+		const t1, u1, number = `generators problem public\.t\.id: has a key`, `generators problem public\.u\.id: has a key`, `defaults problem column`
+		wantFindings(t, diagnose(t, db), t1, u1, number)
+		wantFindings(t, diagnose(t, db, "--ignore", "key-ahead"), number)
+		wantFindings(t, diagnose(t, db, "--ignore", "key-ahead,node-unreserved"))
+		db.Exec(t, `COMMENT ON TABLE t IS 'Imported. sortkey: ignore int4-reference, key-ahead'`)
+		wantFindings(t, diagnose(t, db), u1, number)
+		r := sortkey(t, db, "doctor", "--ignore", "node-unreserved")
+		wantMatch(t, r.out, `^ ignored public\.t\.id: has a key .*: a clock was wrong \[key-ahead\], by the comment on the table$`, `^ problem public\.u\.id: has .* \[key-ahead\]$`,
+			`^ ignored column public\.t\.id: uses .* \[node-unreserved\], by --ignore$`, `^1 problem, 2 suppressed$`)
+		db.Exec(t, `COMMENT ON TABLE u IS 'sortkey: ignore key-ahead'`)
+		if r := sortkey(t, db, "doctor", "--ignore", "node-unreserved"); r.code != 0 || !strings.HasSuffix(r.out, "\n3 suppressed\n") {
+			t.Errorf("code %d\n%s", r.code, r.out)
+		}
+	})
+}
+
 // The remedies work: after them, the findings are gone.
 func TestDoctorRemedies(t *testing.T) {
 	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -382,13 +405,14 @@ func TestDoctorWithoutInstallation(t *testing.T) {
 		}
 		wantFindings(t, diagnose(t, db, "--schema", "keys"))
 		r := sortkey(t, db, "doctor")
-		if r.code != 1 || r.errs != "" || !strings.Contains(r.out, "  problem  schema sortkey: sortkey is not installed\n           → pass --schema keys\n\n1 problem\n") {
+		if r.code != 1 || r.errs != "" || !strings.Contains(r.out, "  problem  schema sortkey: sortkey is not installed [not-installed]\n           → pass --schema keys\n\n1 problem\n") {
 			t.Errorf("code %d, errors %q, output\n%s", r.code, r.errs, r.out)
 		}
 	})
 	wantFailure(t, sortkey(t, nil, "doctor", "-d", "postgres://127.0.0.1:1/x"), 2, "connect")
 	wantFailure(t, sortkey(t, nil, "doctor"), 2, "no database")
 	wantFailure(t, sortkey(t, nil, "doctor", "x"), 2, "unknown command")
+	wantFailure(t, sortkey(t, nil, "doctor", "--ignore", "pool"), 2, `--ignore "pool": want the ID of a rule: server-version, `)
 	wantFailure(t, sortkey(t, nil, "doctor", "--schema", "a b"), 2, `"a b"`, "--help for the usage")
 }
 
@@ -406,17 +430,17 @@ func TestDoctorPrivileges(t *testing.T) {
 
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+role+"; REVOKE USAGE ON SEQUENCE sortkey_internal.snowflake_clock, sortkey_internal.sno_clock FROM PUBLIC")
 		d := diagnose(t, reader)
-		wantFindings(t, d, `generators unknown next_ functions: the role cannot read the sequences of snowflake, sno → connect as the owner of schema sortkey`,
-			`defaults problem node number: column public\.t\.id uses unreserved number 7`,
-			"claims"+denied, "partitions"+denied, "partitions"+denied, "partitions"+denied)
+		wantFindings(t, d, `generators unknown next_ functions: the role cannot read the sequences of snowflake, sno → connect as the owner of schema sortkey`, `generators unknown keys: 1 column of keys can't be read → connect as the owner of the tables`,
+			`defaults problem column public\.t\.id: uses unreserved number 7`,
+			"claims"+denied, "partitions"+denied, "partitions"+denied, "partitions"+denied, "keys unknown keys: 1 column of keys can't be read → connect as the owner of the tables")
 		if d.Server.Role != role {
 			t.Errorf("got role %q", d.Server.Role)
 		}
 
 		db.Exec(t, "GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log TO "+role)
 		d = diagnose(t, reader)
-		wantFindings(t, d, `generators unknown `, `defaults problem `, "partitions"+denied, "partitions"+denied)
-		wantMatch(t, sortkey(t, reader, "doctor").out, `pool snowflake: 1 held, 0 reserved, 1023 free`, `public\.events: the last maintenance was`, `^1 problem, 3 unknown$`)
+		wantFindings(t, d, `generators unknown next_`, `generators unknown keys`, `defaults problem `, "partitions"+denied, "partitions"+denied, "keys unknown keys")
+		wantMatch(t, sortkey(t, reader, "doctor").out, `pool snowflake: 1 held, 0 reserved, 1023 free`, `public\.events: the last maintenance was`, `^1 problem, 5 unknown$`)
 	})
 }
 
@@ -496,7 +520,7 @@ func TestDamagedInstallation(t *testing.T) {
 		db.Exec(t, "DROP VIEW sortkey.node_status")
 		const missing = `installation problem schema sortkey: view sortkey.node_status is missing → restore it from a backup`
 		wantFindings(t, diagnose(t, db), missing, `claims problem claims: relation "sortkey\.node_status" does not exist → restore it from a backup`)
-		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, "view sortkey.node_status is missing; restore it from a backup")
+		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, "schema sortkey: view sortkey.node_status is missing; restore it from a backup", "[object-missing]")
 		wantFailure(t, sortkey(t, db, "nodes", "list"), 2, `"sortkey.node_status" does not exist`, "run sortkey migrate check to list its missing objects")
 		db.Exec(t, "DROP VIEW sortkey.node_defaults CASCADE; DROP FUNCTION sortkey.sno_at; DROP DOMAIN sortkey.uid60")
 		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, "domain sortkey.uid60 is missing", "function sortkey.sno_at is missing", "view sortkey.node_defaults is missing", "view sortkey.node_problems is missing")
@@ -512,10 +536,10 @@ func TestOutdatedInstallation(t *testing.T) {
 			db.Exec(t, m.Down)
 		}
 		for _, remedy := range []string{"run sortkey migrate up", "continue with the tool that ran the others; sortkey migrate export writes the files for it"} {
-			for _, args := range []string{"partitions list", "partitions list events", "partitions plan", "partitions run"} {
+			for _, args := range []string{"partitions list", "partitions list events", "partitions run --dry-run", "partitions run"} {
 				wantFailure(t, sortkey(t, db, strings.Fields(args)...), 2, `schema "sortkey": migration 9 (partitions) of 9 is not installed; `+remedy)
 			}
-			wantFailure(t, sortkey(t, db, "migrate", "check"), 1, `schema "sortkey": migration 9 (partitions) of 9 is not installed; `+remedy)
+			wantFailure(t, sortkey(t, db, "migrate", "check"), 1, `migration 9 (partitions) of 9 is not installed; `+remedy)
 			wantFindings(t, diagnose(t, db), `installation problem schema sortkey: 8 of 9 migrations, .* → `+remedy+"$", `partitions problem partitions: relation "sortkey.partitioned_table" does not exist → `+remedy+"$")
 			db.Exec(t, "DROP TABLE IF EXISTS sortkey_internal.goose_version")
 		}

@@ -38,9 +38,9 @@ func migrationLines(t *testing.T, done string) []string {
 
 func TestMigrate(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		const missing = `schema "sortkey" of this database has no installation; run sortkey migrate up, or pass the schema of the installation with --schema`
-		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, missing+"\n")
-		wantFailure(t, sortkey(t, db, "migrate", "check", "-o", "json"), 1, `{"ok":false,"problems":[`+strconv.Quote(missing)+"]}\n")
+		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, "schema sortkey: sortkey is not installed; run sortkey migrate up [not-installed]\n")
+		wantFailure(t, sortkey(t, db, "migrate", "check", "-o", "json"), 1,
+			`{"ok":false,"findings":[{"id":"not-installed","area":"installation","status":"problem","subject":"schema sortkey","detail":"sortkey is not installed","remedy":"run sortkey migrate up"}]}`+"\n")
 		status := strings.Split(must(t, db, "migrate", "status"), "\n")
 		if len(status) != len(migrationLines(t, ""))+2 || status[0] != "VERSION  NAME          APPLIED" || status[1] != "      1  schema        -" {
 			t.Errorf("status: got %q", status)
@@ -64,7 +64,7 @@ func TestMigrate(t *testing.T) {
 		if out := must(t, db, "migrate", "check"); out != "ok: the installation in schema sortkey has no problems\n" {
 			t.Errorf("check: got %q", out)
 		}
-		if out := must(t, db, "migrate", "check", "-o", "json"); out != `{"ok":true,"problems":[]}`+"\n" {
+		if out := must(t, db, "migrate", "check", "-o", "json"); out != `{"ok":true,"findings":[]}`+"\n" {
 			t.Errorf("check: got %q", out)
 		}
 		for line := range strings.Lines(must(t, db, "migrate", "status", "-o", "json")) {
@@ -83,15 +83,22 @@ func TestMigrate(t *testing.T) {
 		db.Exec(t, "CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(1021), other bigint DEFAULT sortkey.next_spread64(7))")
 		var check struct {
 			OK       bool
-			Problems []string
+			Findings []struct{ ID, Subject, Detail, Remedy string }
 		}
 		r := sortkey(t, db, "migrate", "check", "-o", "json")
 		pgtest.Must(t, json.Unmarshal([]byte(r.out), &check))
-		if r.code != 1 || check.OK || len(check.Problems) != 2 || !strings.HasPrefix(check.Problems[0], "column public.orders.id uses unreserved number 1021 of pool snowflake; run sortkey nodes reserve snowflake 1021, or SELECT") {
-			t.Errorf("check: code %d, %+v", r.code, check)
+		if r.code != 1 || check.OK || len(check.Findings) != 2 {
+			t.Fatalf("check: code %d, %+v", r.code, check)
 		}
-		if r := sortkey(t, db, "migrate", "check"); r.code != 1 || r.out != strings.Join(check.Problems, "\n")+"\n" {
-			t.Errorf("check: got %+v, want %q", r, check.Problems)
+		if f := check.Findings[0]; f.ID != "node-unreserved" || f.Subject != "column public.orders.id" || f.Detail != "uses unreserved number 1021 of pool snowflake" || !strings.HasPrefix(f.Remedy, "run sortkey nodes reserve snowflake 1021, or SELECT") {
+			t.Errorf("check: got %+v", f)
+		}
+		var lines string
+		for _, f := range check.Findings {
+			lines += fmt.Sprintf("%s: %s; %s [%s]\n", f.Subject, f.Detail, f.Remedy, f.ID)
+		}
+		if r := sortkey(t, db, "migrate", "check"); r.code != 1 || r.out != lines {
+			t.Errorf("check: got %+v, want %q", r, lines)
 		}
 
 		wantFailure(t, sortkey(t, db, "migrate", "down"), 2, "pass --yes")
@@ -125,7 +132,7 @@ func TestMigrateLayouts(t *testing.T) {
 		pgtest.Must(t, err)
 		last := list[len(list)-1]
 		db.Exec(t, last.Down+"DELETE FROM sortkey_internal.goose_version WHERE version_id = "+strconv.Itoa(last.Version))
-		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, fmt.Sprintf("migration %d (%s) of %[1]d is not installed", last.Version, last.Name), "; run sortkey migrate up\n")
+		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, fmt.Sprintf("migration %d (%s) of %[1]d is not installed", last.Version, last.Name), "; run sortkey migrate up [migration-missing]\n")
 		if out := must(t, db, "migrate", "up"); out != fmt.Sprintf("installed %d %s\n", last.Version, last.Name) {
 			t.Errorf("upgrade: got %q", out)
 		}
@@ -273,7 +280,7 @@ func TestMigrateNoServer(t *testing.T) {
 	began := time.Now()
 	for _, args := range [][]string{
 		{"migrate", "up"}, {"migrate", "down", "--yes"}, {"migrate", "status"}, {"migrate", "check"},
-		{"partitions", "list"}, {"partitions", "plan"}, {"partitions", "run"},
+		{"partitions", "list"}, {"partitions", "run", "--dry-run"}, {"partitions", "run"},
 	} {
 		r := sortkey(t, down, args...)
 		wantFailure(t, r, 2, "connection refused")
@@ -356,7 +363,7 @@ func TestMigrateWords(t *testing.T) {
 		const layout = `bits: datacenter 5, worker 5, sequence 12, and the flags have epoch 2026-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12; omit the flags, and give your programs the layout of the database`
 		check(1, "migrate check --epoch 2026-01-01", layout)
 		check(2, "migrate up --epoch 2026-01-01", layout)
-		check(1, "migrate check --si-epoch 2026-01-01", "; run sortkey migrate up with the same flags\n")
+		check(1, "migrate check --si-epoch 2026-01-01", "; run sortkey migrate up with the same flags [migration-missing]\n")
 		check(2, "migrate print --after 10", "--after 10: want 0 to 9")
 		check(2, "migrate print --schema user", `--schema "user" is not a valid name`)
 		check(2, "nodes list --schema user", `--schema "user" is not a valid name`)

@@ -58,6 +58,11 @@ func TestNodesList(t *testing.T) {
 		if len(pools) != 2 || pools[0]["held"] != 2.0 || pools[0]["free"] != 1021.0 || pools[0]["fenced_until"] != "2999-01-02T03:04:05Z" || pools[1]["size"] != nil {
 			t.Errorf("got %v", pools)
 		}
+		findings := pools[0]["findings"].([]any)
+		if len(findings) != 2 || findings[0].(map[string]any)["id"] != "pool-fenced" || findings[1].(map[string]any)["id"] != "mark-ahead" || pools[1]["findings"] == nil {
+			t.Errorf("got findings %v", findings)
+		}
+		wantMatch(t, must(t, db, "nodes", "list"), `^ problem pool snowflake: fenced: .* \[pool-fenced\]$`, `^ warning number 1 of pool snowflake: high-water mark 1h0m2\ds ahead .* \[mark-ahead\]$`, `^ → correct the clock of orders 2$`)
 		abroad := command(db, "nodes", "list", "-o", "json")
 		abroad.Env = append(abroad.Env, "TZ=Asia/Kolkata")
 		if r := finish(t, abroad); !strings.Contains(r.out, `"2999-01-02T03:04:05Z"`) {
@@ -102,11 +107,11 @@ func TestNodesList(t *testing.T) {
 	})
 }
 
-// Show prints the holder, the fields in IDs and the defaults of a number.
+// List prints the holder, the fields in IDs and the defaults of a number.
 func TestNodesShow(t *testing.T) {
 	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1023)); CREATE TABLE u (id bigint DEFAULT sortkey.next_spread64(162))`)
-		wantMatch(t, must(t, db, "nodes", "show", "snowflake", "1023"), // before the first claim
+		wantMatch(t, must(t, db, "nodes", "list", "snowflake", "1023"), // before the first claim
 			`^Pool snowflake$`, `^Number 1023$`, `^In IDs datacenter 31, worker 31$`, `^State free$`, `^High-water mark never used by a program$`,
 			`^Used by column public\.t\.id, default sortkey\.next_snowflake\(1023\)$`)
 		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
@@ -114,25 +119,25 @@ func TestNodesShow(t *testing.T) {
 		claim(t, db, nodelease.Pool{Name: "own", Size: 3, Layout: "of a program"}, nodelease.Options{})
 		db.Exec(t, "SELECT sortkey.reserve_node('spread64', 162, 'imports')")
 
-		wantMatch(t, must(t, db, "nodes", "show", "snowflake", "0"),
+		wantMatch(t, must(t, db, "nodes", "list", "snowflake", "0"),
 			`^Pool snowflake \(1024 numbers\)$`, `^Layout snowflake: epoch`, `^State held$`, `^Holder orders 1$`, `^TTL 30s$`,
 			`^Claimed .* UTC \((now|\d seconds? ago)\)$`, `^Renewed .* UTC \((now|\d seconds? ago)\)$`, `^Expires .* UTC \(\d+ seconds from now\)$`, `^High-water mark .* UTC \(\+2\d(\.\d)?s\)$`, `^Claims so far 1$`)
 		for _, args := range []string{"spread64 162", "spread64-2 10"} {
-			got := objects(t, must(t, db, append([]string{"nodes", "show", "-o", "json"}, strings.Fields(args)...)...))[0]
+			got := objects(t, must(t, db, append([]string{"nodes", "list", "-o", "json"}, strings.Fields(args)...)...))[0]
 			fields, defaults := got["fields"].(map[string]any), got["defaults"].([]any)
 			if got["pool"] != "spread64-2" || got["number"] != 10.0 || got["state"] != "reserved" || got["note"] != "imports" ||
 				fields["generator"] != 10.0 || fields["cluster"] != 2.0 || len(defaults) != 1 || defaults[0].(map[string]any)["name"] != "public.u.id" {
-				t.Errorf("show %s: got %v", args, got)
+				t.Errorf("list %s: got %v", args, got)
 			}
 		}
 		db.Exec(t, "CREATE TABLE p (id bigint DEFAULT sortkey.next_snowflake(7)) PARTITION BY RANGE (id)")
 		for i := range 11 {
 			db.Exec(t, fmt.Sprintf("CREATE TABLE p%d PARTITION OF p FOR VALUES FROM (%[1]d) TO (%d)", i, i+1))
 		}
-		if out := must(t, db, "nodes", "show", "snowflake", "7"); strings.Count(out, "default sortkey") != 10 || !strings.Contains(out, "  (and 2 more)\n") {
+		if out := must(t, db, "nodes", "list", "snowflake", "7"); strings.Count(out, "default sortkey") != 10 || !strings.Contains(out, "  (and 2 more)\n") {
 			t.Errorf("with 12 defaults: got\n%s", out)
 		}
-		if out := must(t, db, "nodes", "show", "own", "2"); strings.Contains(out, "In IDs") || !strings.Contains(out, "of a program") {
+		if out := must(t, db, "nodes", "list", "own", "2"); strings.Contains(out, "In IDs") || !strings.Contains(out, "of a program") {
 			t.Errorf("a pool of another layout: got\n%s", out)
 		}
 		for args, want := range map[string]string{
@@ -141,9 +146,9 @@ func TestNodesShow(t *testing.T) {
 			"other 1":        `pool "other" doesn't exist; the pools are own, snowflake, spread64-2`,
 			"snowflake -1":   "negative node number: want 0 to 65535",
 			"snowflake x":    `node number "x": want 0 to 65535`,
-			"snowflake":      "accepts 2 arg(s), received 1",
+			"snowflake 1 2":  "accepts at most 2 arg(s), received 3",
 		} {
-			wantFailure(t, sortkey(t, db, append([]string{"nodes", "show"}, strings.Fields(args)...)...), 2, want)
+			wantFailure(t, sortkey(t, db, append([]string{"nodes", "list"}, strings.Fields(args)...)...), 2, want)
 		}
 	})
 }
@@ -302,7 +307,7 @@ func TestNodesReserveInvalid(t *testing.T) {
 
 		// A reservation of an older installation.
 		db.Exec(t, "INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')")
-		out := must(t, db, "nodes", "show", "snowflake", "1024")
+		out := must(t, db, "nodes", "list", "snowflake", "1024")
 		wantMatch(t, out, `^In IDs out of range; want 0 to 1023$`, `^State reserved$`)
 		must(t, db, "nodes", "release", "snowflake", "1024")
 	})
@@ -316,8 +321,8 @@ func TestNodesWithoutTimes(t *testing.T) {
 		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = NULL, expires_at = 'infinity', ttl = NULL, mark = 9223372036854775806 WHERE number = 0")
 		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = '-infinity', expires_at = NULL WHERE number = 1")
 		wantMatch(t, must(t, db, "nodes", "list", "snowflake"), `^snowflake 0 held orders 1 infinity infinity infinity 1$`, `^snowflake 1 free orders 2 -infinity .* UTC `)
-		wantMatch(t, must(t, db, "nodes", "show", "snowflake", "0"), `^Expires infinity \(infinity\)$`, `^High-water mark infinity \(infinity\)$`)
-		must(t, db, "nodes", "show", "snowflake", "1")
+		wantMatch(t, must(t, db, "nodes", "list", "snowflake", "0"), `^Expires infinity \(infinity\)$`, `^High-water mark infinity \(infinity\)$`)
+		must(t, db, "nodes", "list", "snowflake", "1")
 		numbers := objects(t, must(t, db, "nodes", "list", "snowflake", "-o", "json"))
 		if n := numbers[0]; n["expires_at"] != "infinity" || n["mark"] != "infinity" || n["claimed_at"] != nil || n["skew_seconds"] != nil {
 			t.Errorf("got %v", n)

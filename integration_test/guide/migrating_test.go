@@ -105,7 +105,7 @@ func migratingGrants(t *testing.T, db *pgtest.DB, owner, app string) {
 		t.Errorf("CheckDefaults: expected %q, got %v", trust[0], err)
 	}
 	db.Exec(t, trust[1])
-	if denied := warning(); !strings.Contains(denied, "run GRANT USAGE ON SCHEMA sortkey TO "+app+"; GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log, sortkey.partition_horizon TO "+app) {
+	if denied := warning(); !strings.Contains(denied, "run GRANT USAGE ON SCHEMA sortkey TO "+app+"; GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log TO "+app) {
 		t.Errorf("expected a warning with the grants, got %s", denied)
 	}
 	grant("monitoring")

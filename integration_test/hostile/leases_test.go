@@ -39,7 +39,7 @@ func TestLeases(t *testing.T) {
 		pools = append(pools, claim(fmt.Sprintf("pool-%d", i), 8, "x", "h", "1000"))
 	}
 	after := []step{
-		allowed(statement(claim("snowflake", 1024, snowflakes, "program", "1000")), sortkey("nodes list"), sortkey("nodes list --all"), sortkey("nodes show snowflake 0"), sortkey("doctor"), scrape),
+		allowed(statement(claim("snowflake", 1024, snowflakes, "program", "1000")), sortkey("nodes list"), sortkey("nodes list --all"), sortkey("nodes list snowflake 0"), sortkey("doctor"), scrape),
 		allowed(statement(`SELECT 1 / (CASE WHEN EXISTS (SELECT FROM sortkey.node_pool WHERE name <> 'snowflake') OR EXISTS (SELECT FROM sortkey.node_lease WHERE mark > (extract(epoch FROM now() + interval '2 days') * 1000)) THEN 0 ELSE 1 END)`)),
 	}
 	leases := func(name string, steps ...step) trap {

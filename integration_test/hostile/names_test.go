@@ -12,7 +12,7 @@ func TestNames(t *testing.T) {
 	const name = `U&"x\000aforged: fine\001b[31m\0007\009b2J\007f\000d\202e"`
 	const other = `U&"y\000aforged: fine\001b[31m"`
 	const text = `E'x\nforged: fine\u001b[31m\u0007\u009b2J\u007f\r\u202e'`
-	all := append(append([]call{}, readers...), sortkey("nodes show snowflake 7"), sortkey("migrate down --yes"))
+	all := append(append([]call{}, readers...), sortkey("nodes list snowflake 7"), sortkey("migrate down --yes"))
 	springs(t, []trap{
 		{name: "default", names: []string{"forged"}, steps: []step{
 			admin("GRANT USAGE ON SCHEMA sortkey TO {mallory}; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer), sortkey.next_snowflake() TO {mallory}"),
@@ -29,7 +29,7 @@ func TestNames(t *testing.T) {
 			admin(`CREATE VIEW shop.` + name + ` AS SELECT id FROM shop.orders; CREATE INDEX ` + other + ` ON shop.orders (id, note); ALTER TABLE shop.orders ADD ` + name + ` text;
 				CREATE TABLE shop.t (ref bigint CONSTRAINT ` + name + ` REFERENCES shop.orders);
 				SELECT sortkey.reserve_node('snowflake', 7, ` + text + `); COMMENT ON TABLE shop.orders IS ` + text),
-			calls(readers...), calls(inspect...), calls(expand), calls(sortkey("rekey status"), abort, sortkey("nodes show snowflake 7"), sortkey("nodes release snowflake 7"), sortkey("migrate down --yes")),
+			calls(readers...), calls(inspect...), calls(expand), calls(sortkey("rekey status"), abort, sortkey("nodes list snowflake 7"), sortkey("nodes release snowflake 7"), sortkey("migrate down --yes")),
 		}},
 		{name: "schema of a rekey", names: []string{"forged", "depend"}, steps: []step{
 			mallory(`CREATE SCHEMA ` + name + `; CREATE TABLE ` + name + `.rekey_state (` + columns + `); CREATE TABLE ` + name + `.rekey_pending ()`), calls(all...),

@@ -9,11 +9,11 @@ const maintainer = `GRANT USAGE ON SCHEMA sortkey, sortkey_internal TO {mallory}
 // Mallory manages tables of its own. The administrator maintains all tables.
 func TestPartitions(t *testing.T) {
 	all := []call{
-		sortkey("partitions list"), sortkey("partitions plan"), sortkey("doctor"), planPartitions, scrape,
+		sortkey("partitions list"), sortkey("partitions run --dry-run"), sortkey("doctor"), planPartitions, scrape,
 		sortkey("partitions run"), maintain, statement("CALL sortkey.maintain_partitions()"), sortkey("partitions list -o json"), sortkey("doctor -o json"),
 		sortkey("audit mallory.t"), sortkey("migrate check"),
 	}
-	named := []call{sortkey("partitions list mallory.t"), sortkey("partitions plan mallory.t"), sortkey("partitions run mallory.t"), statement("CALL sortkey.maintain_partitions('mallory.t')")}
+	named := []call{sortkey("partitions list mallory.t"), sortkey("partitions run --dry-run mallory.t"), sortkey("partitions run mallory.t"), statement("CALL sortkey.maintain_partitions('mallory.t')")}
 	const table = `CREATE TABLE mallory.t (id sortkey.snowflake, x text DEFAULT mallory.payload()::text) PARTITION BY RANGE (id); SELECT sortkey.manage_partitions('mallory.t', '1 day');`
 	maintained := func(name, sql string) trap {
 		return trap{name: name, names: []string{"mallory.", "partition steps failed", "shop.events"}, steps: []step{

@@ -86,7 +86,7 @@ func TestDatabase(t *testing.T) {
 		// The role has only the privileges that the documentation of Database lists.
 		role := "metrics_" + db.Name
 		db.Exec(t, fmt.Sprintf(`CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA sortkey TO %[1]s;
-			GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log, sortkey.partition_horizon TO %[1]s`, role))
+			GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log TO %[1]s`, role))
 		defer db.Exec(t, fmt.Sprintf("DROP OWNED BY %[1]s; DROP ROLE %[1]s", role))
 		var log bytes.Buffer
 		o := metrics.DatabaseOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}
@@ -107,6 +107,11 @@ func TestDatabase(t *testing.T) {
 			"sortkey_default_partition_rows shop public.events":                 100,
 			"sortkey_partition_horizon_seconds shop public.visits":              0,
 			"sortkey_partition_maintained_timestamp_seconds shop public.visits": 0,
+			"sortkey_findings shop partition-horizon problem":                   1,
+			"sortkey_findings shop partition-horizon warning":                   0,
+			"sortkey_findings shop pool-fenced warning":                         1,
+			"sortkey_findings shop mark-ahead warning":                          1,
+			"sortkey_findings shop partition-default unknown":                   1, // the role can't read the table
 		} {
 			if v, ok := got[metric]; !ok || v != value {
 				t.Errorf("%s: got %v (found: %t), want %v", metric, v, ok, value)
@@ -156,8 +161,12 @@ func TestDatabase(t *testing.T) {
 		if got["sortkey_database_up shop"] != 0 || got["sortkey_partition_horizon_seconds shop public.events"] == 0 {
 			t.Errorf("with invalid bounds in another table: got %v", got)
 		}
-		if got := gather(t, reader, metrics.DatabaseOptions{Schema: "elsewhere"}); len(got) != 1 {
+		if got := gather(t, reader, metrics.DatabaseOptions{Schema: "elsewhere", FindingsEvery: -1}); len(got) != 1 {
 			t.Errorf("without an installation: got %v, want sortkey_database_up alone", got)
+		}
+		got = gather(t, reader, metrics.DatabaseOptions{Schema: "elsewhere"})
+		if got["sortkey_findings shop not-installed problem"] != 1 || got["sortkey_database_up shop"] != 0 {
+			t.Errorf("without an installation: got %v, want a finding", got)
 		}
 	})
 }

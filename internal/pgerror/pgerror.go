@@ -41,3 +41,12 @@ func field(err error, name string) string {
 	}
 	return ""
 }
+
+// InsufficientPrivilege is the SQLSTATE of a missing privilege.
+const InsufficientPrivilege = "42501"
+
+// Message returns the message of a server's error, or "".
+func Message(err error) string { return field(err, "Message") }
+
+// Hint returns the hint of a server's error, or "".
+func Hint(err error) string { return field(err, "Hint") }

@@ -749,19 +749,21 @@ CREATE VIEW {{$s}}.node_problems AS
         FROM {{$s}}.node_defaults n LEFT JOIN {{$s}}.node_lease l ON l.pool = n.pool AND l.number = n.number -- reserved, but held
         WHERE n.reserved IS NULL AND (n.number IS NOT NULL OR n.from_setting)
     )
-    SELECT d.number IS NULL AS no_node, d.pool, d.number,
-        min(d.name) || CASE WHEN count(*) > 1 THEN format(' (and %s more)', count(*) - 1) ELSE '' END
-        || CASE WHEN d.number IS NULL THEN
-            ' needs the setting {{$s}}.node, which is ' || CASE WHEN coalesce(current_setting('{{$s}}.node', true), '') = '' THEN 'missing'
+    SELECT d.number IS NULL AS no_node, d.pool, d.number, min(d.name) || CASE WHEN count(*) > 1 THEN format(' (and %s more)', count(*) - 1) ELSE '' END AS subject,
+        CASE WHEN d.number IS NULL THEN
+            'needs the setting {{$s}}.node, which is ' || CASE WHEN coalesce(current_setting('{{$s}}.node', true), '') = '' THEN 'missing'
                 ELSE format('%L, no node number of %s', current_setting('{{$s}}.node'), string_agg(DISTINCT d.format, ' and ')) END
-            || format(' (choose a number N that no program and no other database uses; run SELECT %s and ALTER DATABASE %I SET {{$s}}.node = N; and reconnect)',
+        ELSE
+            format('uses unreserved number %s of pool %s%s', d.number, d.pool, CASE WHEN d.from_setting THEN ' from the setting {{$s}}.node' ELSE '' END)
+        END AS problem,
+        CASE WHEN d.number IS NULL THEN
+            format('choose a number N that no program and no other database uses; run SELECT %s and ALTER DATABASE %I SET {{$s}}.node = N; and reconnect',
                 string_agg(DISTINCT format('{{$s}}.reserve_node(%L, N, %L)', d.format, d.note), ', '), current_database())
         ELSE
-            format(' uses unreserved number %s of pool %s%s (run SELECT {{$s}}.reserve_node(%L, %s, %L))', d.number, d.pool,
-                CASE WHEN d.from_setting THEN ' from the setting {{$s}}.node' ELSE '' END, d.pool, d.number, min(d.note))
-        END AS problem
+            format('run SELECT {{$s}}.reserve_node(%L, %s, %L)', d.pool, d.number, min(d.note))
+        END AS remedy
     FROM d GROUP BY d.from_setting, d.pool, d.number;
-COMMENT ON VIEW {{$s}}.node_problems IS 'Defaults whose node number is missing or not reserved, with the statements to run. Package migrations reports them in Check.';
+COMMENT ON VIEW {{$s}}.node_problems IS 'Defaults whose node number is missing or not reserved, and the remedies. Package migrations reports them in CheckDefaults.';
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid IN ('{{$s}}.node_defaults'::regclass, '{{$s}}.node_problems'::regclass)
             UNION ALL

@@ -379,6 +379,7 @@ COMMENT ON VIEW {{$s}}.partition_horizon IS 'The times up to which managed table
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = '{{$s}}.partition_horizon'::regclass
 {{- template "protected"}}
+GRANT SELECT ON {{$s}}.partition_horizon TO PUBLIC; -- the bounds of partitions are in the catalog, too
 
 -- Returns the steps that parent, or each managed table, needs at the time at. plan_partitions() describes them.
 CREATE FUNCTION {{$i}}.partition_steps(parent regclass, at timestamptz)

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/sortkey/sortkey/internal/dbhealth"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) nodesReleaseCommand() *cobra.Command {
+	var flags databaseFlags
+	var usedUntil string
+	var force, stillUsed bool
+	cmd := &cobra.Command{
+		Use:   "release POOL NUMBER",
+		Short: "Cancel a reservation, or take a number away from its holder",
+		Long: `Release frees a node number. It cancels the reservation of a number that
+generates no more IDs. If a default or the setting sortkey.node may use the
+number, release fails: change them first, and end the sessions that have used
+the number. A session checks its number only once, and continues to use it until
+the session ends. Release can't find such sessions, nor calls in triggers and
+PL/pgSQL functions. If a program claims the number meanwhile, both can generate
+the same IDs. With --still-used, release ignores defaults and the setting, too.
+
+With --force it also takes a number away from the program that holds it. For a
+claim this is safe at any time: the holder generates IDs up to its high-water
+mark at most, and the next holder starts after it.`,
+		Example: `  sortkey nodes release snowflake 1023
+  sortkey nodes release snowflake 7 --force`,
+		Args: asUsage(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pool, number, err := parsePoolNumber(args)
+			if err != nil {
+				return err
+			}
+			until := func() (*time.Time, error) {
+				if usedUntil == "" {
+					return nil, nil
+				}
+				t, err := c.parseTime(usedUntil)
+				if err != nil {
+					return nil, usagef("--used-until: %w", err)
+				}
+				return &t, nil
+			}
+			if _, err := until(); err != nil {
+				return err
+			}
+			n, err := openNodes(cmd.Context(), &flags)
+			if err != nil {
+				return err
+			}
+			defer n.Close()
+			// A time such as -1h is by the server's clock, as the default is.
+			var now time.Time
+			if err := readRow(cmd.Context(), n, []any{&now}, "SELECT clock_timestamp()"); err != nil {
+				return err
+			}
+			c.now = func() time.Time { return now }
+			used, err := until()
+			if err != nil {
+				return err
+			}
+			r, err := n.release(cmd.Context(), pool, number, used, force, stillUsed)
+			if err != nil {
+				return err
+			}
+			return c.printRelease(r)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&force, "force", false, "take the number away from the program that holds it")
+	cmd.Flags().BoolVar(&stillUsed, "still-used", false, "cancel a reservation that a default or a setting uses, which can cause duplicate IDs")
+	cmd.Flags().StringVar(&usedUntil, "used-until", "", "`time` of the last ID of a reserved number, by the server's clock (default: now)")
+	return cmd
+}
+
+// A release is the result of release.
+type release struct {
+	Pool     string           `json:"pool"`
+	Number   int              `json:"number"`
+	Released string           `json:"released"` // reservation or claim
+	Holder   *string          `json:"holder"`   // the former holder
+	Note     *string          `json:"note"`     // the former note
+	Mark     *dbhealth.Moment `json:"mark"`
+}
+
+// release frees a number. used is the time of the last ID of a reserved number, or nil
+// for the present.
+func (n *nodes) release(ctx context.Context, pool string, number int, used *time.Time, force, stillUsed bool) (release, error) {
+	r := release{Pool: pool, Number: number}
+	l, err := n.node(ctx, pool, number)
+	if err != nil {
+		return r, n.explain(ctx, err, mayList)
+	}
+	r.Holder, r.Note = l.Holder, l.Note
+	switch {
+	case l.Holder == nil && l.Note == nil:
+		return r, fmt.Errorf("number %d of pool %s is free already", number, pool)
+	case l.Holder != nil && !force:
+		until := "its claim has expired, but it can renew the claim"
+		if l.State == "held" {
+			until = "until " + l.ExpiresAt.Stamp() + ", unless renewed"
+		}
+		return r, fmt.Errorf("number %d of pool %s is held by %q (%s); stop the holder, or pass --force to take the number away", number, pool, *l.Holder, until)
+	}
+	if l.Note != nil && l.inRange && !stillUsed {
+		if err := n.refuseUsed(ctx, l); err != nil {
+			return r, err
+		}
+	}
+	if l.Note != nil {
+		// It also ends a claim, and keeps the mark of the holder.
+		r.Released = "reservation"
+		if _, err := n.write(ctx, `SELECT $s.unreserve_node($1, $2, $3)`, pool, number, used); err != nil {
+			return r, n.explain(ctx, err, mayList, mayRelease)
+		}
+	} else {
+		r.Released = "claim"
+		// The term excludes the claim of a later holder, which the user hasn't seen.
+		taken, err := n.write(ctx, `UPDATE $s.node_lease SET holder = NULL, expires_at = NULL
+			WHERE pool = $1 AND number = $2 AND term = $3 AND holder IS NOT NULL`, pool, number, l.Term)
+		if err != nil {
+			return r, n.explain(ctx, err, mayList, mayTake)
+		}
+		if taken == 0 {
+			return r, fmt.Errorf("number %d of pool %s has changed hands in the meantime; run sortkey nodes list %[2]s %[1]d", number, pool)
+		}
+	}
+	err = readRow(ctx, n, []any{&r.Mark}, n.sql(`SELECT `+dbhealth.MomentOf("s.mark")+` FROM $s.node_status s WHERE s.pool = $1 AND s.number = $2`), pool, number)
+	return r, err
+}
+
+// refuseUsed returns an error if a default or a setting may use a reserved number.
+func (n *nodes) refuseUsed(ctx context.Context, l node) error {
+	var uses, remedies []string
+	if len(l.Defaults) > 0 {
+		d := l.Defaults[0]
+		more := ""
+		if len(l.Defaults) > 1 {
+			more = fmt.Sprintf(" and %d more", len(l.Defaults)-1)
+		}
+		uses = append(uses, fmt.Sprintf("%s %s (default %s)%s", d.Kind, d.Name, d.Expression, more))
+		if !d.FromSetting {
+			remedies = append(remedies, "change the default")
+		}
+	}
+	opaque, err := collect(ctx, n, pgx.RowTo[string], n.sql(`
+		SELECT format('%s %s (default %s)', d.kind, d.name, d.expression) FROM $s.node_defaults d
+		WHERE d.number IS NULL AND NOT d.from_setting AND d.format = $1 ORDER BY 1 LIMIT 1`), strings.ReplaceAll(l.format, "-", "_"))
+	if err != nil {
+		return err
+	}
+	if len(opaque) > 0 {
+		uses = append(uses, opaque[0]+", whose number is no literal")
+		remedies = append(remedies, "pass a literal in that default")
+	}
+	// The workers of a Citus cluster have settings of their own.
+	settings, err := collect(ctx, n, pgx.RowTo[string], n.sql(`
+		SELECT 'ALTER ' || CASE
+			WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ROLE ALL' WHEN s.setrole = 0 THEN format('DATABASE %I', current_database())
+			WHEN s.setdatabase = 0 THEN format('ROLE %I', pg_get_userbyid(s.setrole)) ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(s.setrole), current_database()) END
+			|| ' RESET ' || split_part(c, '=', 1)
+		FROM pg_db_role_setting s, unnest(s.setconfig) c
+		WHERE s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
+			AND c ~* ('^$s\.node(_[0-9]+)?=' || $1 || '$')
+		ORDER BY 1`), strconv.Itoa(l.setting))
+	if err != nil {
+		return err
+	}
+	var session string
+	if err := readRow(ctx, n, []any{&session}, "SELECT coalesce(current_setting($1, true), '')", n.Schema+".node"); err != nil {
+		return err
+	}
+	if len(settings) > 0 || session == strconv.Itoa(l.setting) {
+		uses = append(uses, fmt.Sprintf("the setting %s.node", n.Schema))
+	}
+	if len(settings) > 0 {
+		remedies = append(remedies, "run "+strings.Join(settings, "; "))
+	} else if session == strconv.Itoa(l.setting) {
+		remedies = append(remedies, fmt.Sprintf("remove the setting %s.node from the connection strings and the server's configuration", n.Schema))
+	}
+	if len(uses) == 0 {
+		return nil
+	}
+	return fmt.Errorf("number %d of pool %s is reserved, and may be used by %s; first %s, and end the sessions that have used the number; or pass --still-used if you know that no session uses it",
+		l.Number.Number, l.Pool, strings.Join(uses, " and by "), strings.Join(remedies, ", "))
+}
+
+func (c *cli) printRelease(r release) error {
+	if c.json() {
+		return c.printJSON(r)
+	}
+	done, sessions := fmt.Sprintf("Took number %d of pool %s away from %s", r.Number, r.Pool, c.printable(fmt.Sprint(cell(r.Holder)))), ""
+	if r.Released == "reservation" {
+		done = fmt.Sprintf("Released number %d of pool %s: %s", r.Number, r.Pool, c.printable(fmt.Sprint(cell(r.Note))))
+		sessions = "Sessions that have used the number can still use it until they end.\n"
+	}
+	_, err := fmt.Fprintf(c.out, "%s. Programs can claim it after its high-water mark, %s.\n%s", done, r.Mark.Stamp(), sessions)
+	return err
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/sortkey/sortkey/internal/dbhealth"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) nodesReserveCommand() *cobra.Command {
+	var flags databaseFlags
+	var note string
+	var whileHeld, newPool bool
+	cmd := &cobra.Command{
+		Use:   "reserve POOL [NUMBER]",
+		Short: "Reserve a node number permanently",
+		Long: `Reserve reserves a node number, so that no program can claim it, and prints the
+statement that makes it the number of the database's column defaults.
+
+Without NUMBER, reserve chooses a number that nobody holds, reserved or uses in
+a default: the highest one that was never used, or else the highest one. Each of
+several concurrent commands gets its own number.
+
+If a program holds the number, reserve fails. With --while-held it prevents only
+further claims: stop the holder, and run the command again before you use the
+number.
+
+POOL is a pool of a format, or one that a program has created under a name of
+its own. For such a pool before its first claim, pass --new-pool.`,
+		Example: `  sortkey nodes reserve snowflake
+  sortkey nodes reserve snowflake 1023 --note 'defaults of shop'`,
+		Args: asUsage(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			number := -1
+			if len(args) == 2 {
+				var err error
+				if number, err = parseNumber(args[1]); err != nil {
+					return err
+				}
+			} else if whileHeld {
+				return usagef("--while-held: want a NUMBER, since reserve chooses only numbers that nobody holds")
+			}
+			n, err := openNodes(cmd.Context(), &flags)
+			if err != nil {
+				return err
+			}
+			defer n.Close()
+			r, err := n.reserve(cmd.Context(), args[0], number, note, whileHeld, newPool)
+			if err != nil {
+				return n.explain(cmd.Context(), err, mayList, mayReserve)
+			}
+			return c.printReservation(r)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&note, "note", "", "`text` that describes the use of the number (default: defaults of DATABASE)")
+	cmd.Flags().BoolVar(&whileHeld, "while-held", false, "reserve a number that a program holds, for the time after its claim")
+	cmd.Flags().BoolVar(&newPool, "new-pool", false, "accept a pool that doesn't exist yet, of a program with its own pool name")
+	return cmd
+}
+
+// A reservation is the result of reserve.
+type reservation struct {
+	Pool    string  `json:"pool"`
+	Number  int     `json:"number"`
+	Note    string  `json:"note"`
+	Holder  *string `json:"holder"`  // with --while-held: the program that still holds the number
+	Setting *string `json:"setting"` // the statement for defaults; nil if the pool's format is unknown
+}
+
+// reserve reserves a number, or, if number is -1, a number that it chooses.
+func (n *nodes) reserve(ctx context.Context, pool string, number int, note string, whileHeld, newPool bool) (reservation, error) {
+	r := reservation{Pool: pool, Number: number, Note: note}
+	var layout, database string
+	var size int
+	err := readRow(ctx, n, []any{&layout, &size, &database, &r.Note}, n.sql(`SELECT coalesce(p.layout, ''), coalesce(p.size, 0), quote_ident(current_database()), coalesce(nullif($2, ''), 'defaults of ' || current_database())
+		FROM (SELECT) x LEFT JOIN $s.node_pool p ON p.name = $1`), pool, note)
+	if err != nil {
+		return r, err
+	}
+	f := n.formatOf(pool, layout)
+	if f != nil {
+		size = cmp.Or(size, f.size)
+	}
+	switch {
+	case size == 0 && !newPool && pool != "snowflake-si":
+		return r, usagef("pool %q doesn't exist; want %sone of %s, or pass --new-pool for the pool of a program that has not claimed a number yet",
+			pool, similarPool(pool), strings.Join(formatPools, ", "))
+	case number < 0 && size == 0:
+		return r, usagef("pool %q doesn't exist yet, and its size is unknown: pass a NUMBER", pool)
+	case size > 0 && number >= size:
+		return r, outOfRange(pool, number, size)
+	}
+	// A command conflicts with claims and with concurrent commands. At each conflict,
+	// one of them succeeds.
+	for range 1000 {
+		err = begin(ctx, n, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+			return n.reserveOnce(ctx, tx, &r, number, size, whileHeld)
+		})
+		if sqlState(err) != "40001" { // serialization_failure
+			break
+		}
+	}
+	if err == nil && f != nil {
+		setting := fmt.Sprintf("ALTER DATABASE %s SET %s.node = %d", database, n.Schema, f.node(r.Number))
+		r.Setting = &setting
+	}
+	return r, err
+}
+
+// formatPools are the pools of the formats.
+var formatPools = []string{"snowflake", "snowflake-si", "spread64", "spread64-0 to spread64-15", "sno"}
+
+// similarPool returns a suggestion for a misspelled pool of a format, or "".
+func similarPool(pool string) string {
+	pool = strings.ReplaceAll(pool, "_", "-")
+	for _, name := range formatPools {
+		if pool == name || pool == name+"s" {
+			return name + ", or "
+		}
+	}
+	return ""
+}
+
+// A candidate is a number that reserve could reserve.
+type candidate struct {
+	Argument  int // of reserve_node
+	Pool      string
+	Number    int
+	Holder    *string // nil: not held
+	ExpiresAt *dbhealth.Moment
+}
+
+// reserveOnce is an attempt of reserve. It fails if another transaction changes the number.
+func (n *nodes) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, number, size int, whileHeld bool) error {
+	// reserve_node needs a clock that is a second past the mark.
+	rows, _ := tx.Query(ctx, n.sql(`
+		WITH a AS (
+			SELECT n AS argument, CASE WHEN $1 = 'spread64' THEN 'spread64-' || (n & 15) ELSE $1 END AS pool, CASE WHEN $1 = 'spread64' THEN n >> 4 ELSE n END AS number
+			FROM generate_series(greatest($2, 0), CASE WHEN $2 < 0 THEN $3 - 1 ELSE $2 END) n
+		), d AS MATERIALIZED (
+			SELECT d.pool, d.number FROM $s.node_defaults d WHERE $2 < 0
+		)
+		SELECT a.argument, a.pool, a.number, CASE WHEN s.state = 'held' THEN s.holder END AS holder, `+dbhealth.MomentOf("s.expires_at")+` AS expires_at
+		FROM a LEFT JOIN $s.node_status s ON s.pool = a.pool AND s.number = a.number
+		WHERE $2 >= 0 OR coalesce(s.state, 'free') = 'free' AND s.holder IS NULL
+			AND coalesce(s.mark < clock_timestamp() - interval '2 seconds', true)
+			AND NOT EXISTS (SELECT FROM d WHERE d.pool = a.pool AND d.number = a.number)
+		ORDER BY s.mark IS NOT NULL, a.argument DESC LIMIT 1`), r.Pool, number, size)
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[candidate])
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("pool %s has no free number among its %d numbers; run sortkey nodes list %[1]s to see their holders and reservations", r.Pool, size)
+	}
+	a := found[0]
+	r.Number, r.Holder = a.Argument, a.Holder
+	if a.Holder != nil && !whileHeld {
+		return fmt.Errorf("number %d of pool %s is held by %q until %s, unless renewed; choose another number, or pass --while-held, stop the holder, and run the command again",
+			a.Number, a.Pool, *a.Holder, a.ExpiresAt.Stamp())
+	}
+	_, err = tx.Exec(ctx, n.sql(`SELECT $s.reserve_node($1, $2, $3, $4)`), r.Pool, r.Number, r.Note, whileHeld)
+	if m := markAhead.FindStringSubmatch(serverError(err).Message); m != nil {
+		ms, _ := strconv.ParseInt(m[1], 10, 64)
+		return fmt.Errorf("number %d of pool %s may have been used until %s; run the command again once the server's clock is a second past this time, or choose another number",
+			a.Number, a.Pool, stamp(time.UnixMilli(ms)))
+	}
+	return err
+}
+
+// markAhead matches the message of reserve_node for a number with a high-water mark
+// that the clock has not passed.
+var markAhead = regexp.MustCompile(`high-water mark of ([0-9]+), and the clock is at`)
+
+func (c *cli) printReservation(r reservation) error {
+	if c.json() {
+		return c.printJSON(r)
+	}
+	out := fmt.Sprintf("Reserved number %d of pool %s: %s\n", r.Number, r.Pool, c.printable(r.Note))
+	switch {
+	case r.Holder != nil:
+		out += c.printable(*r.Holder) + " still holds it. Stop this program, and run the command again before you use the number.\n"
+	case r.Setting != nil:
+		out += "For column defaults, run this statement and reconnect:\n\n  " + *r.Setting + ";\n"
+	}
+	_, err := fmt.Fprint(c.out, out)
+	return err
+}

@@ -1,0 +1,153 @@
+package dbhealth
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// A key is a column whose keys this package knows: its domain, the default of a next_ function,
+// or the partition settings of its table name the format. A column that refers to another table
+// is no key.
+type key struct {
+	oid           int64
+	table, column string // as in SQL
+	base          string // bigint or uuid
+	format        string // as in SQL
+	nodes         string // an array of the node numbers in the defaults of the format
+	generated     bool   // by a default
+	readable      bool
+	indexed       bool // the first column of a btree index
+	unique        bool // alone in a unique index
+}
+
+func (k key) subject() string { return k.table + "." + k.column }
+
+// keys returns the keys of the database, or none if the layouts are unreadable.
+func (e *Examination) keys(ctx context.Context) ([]key, error) {
+	return recall(e, "keys", func() ([]key, error) {
+		if e.timespans() == nil {
+			return nil, nil
+		}
+		// A subquery in place of partitioned_table, so that an old installation has keys, too.
+		managed := "SELECT NULL::oid AS parent, NULL::text AS format"
+		var has bool
+		err := e.row(ctx, []any{&has}, "SELECT coalesce(has_table_privilege(to_regclass('$s.partitioned_table'), 'SELECT'), false)")
+		if err != nil {
+			return nil, err
+		}
+		if has {
+			managed = "SELECT parent::oid, format FROM $s.partitioned_table"
+		}
+		return collect(ctx, e, func(k *key) []any {
+			return []any{&k.oid, &k.table, &k.column, &k.base, &k.format, &k.nodes, &k.generated, &k.readable, &k.indexed, &k.unique}
+		}, `WITH functions AS (
+				SELECT p.oid, substr(p.proname, 6) AS format, p.prorettype FROM pg_proc p
+				WHERE p.pronamespace = '$s'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_uid60', 'next_spread64', 'next_sno', 'next_uuid7')
+			), found (relid, attnum, format, generated) AS (
+				SELECT a.attrelid, a.attnum, p.format, true FROM functions p
+					JOIN pg_depend x ON x.refclassid = 'pg_proc'::regclass AND x.refobjid = p.oid AND x.classid = 'pg_attrdef'::regclass
+					JOIN pg_attrdef f ON f.oid = x.objid JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum JOIN pg_type t ON t.oid = a.atttypid
+				WHERE p.prorettype IN (t.oid, t.typbasetype)
+				UNION ALL SELECT f.adrelid, f.adnum, 'uuid7', true FROM pg_attrdef f JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+				WHERE a.atttypid = 'uuid'::regtype AND pg_get_expr(f.adbin, f.adrelid) = 'uuidv7()' -- of the server
+				UNION ALL SELECT a.attrelid, a.attnum, t.typname, false FROM pg_type t JOIN pg_attribute a ON a.atttypid = t.oid
+				WHERE t.typnamespace = '$s'::regnamespace AND t.typname IN ('snowflake', 'snowflake_si', 'uid60', 'spread64', 'sno', 'uuid7') AND NOT a.attisdropped
+				UNION ALL SELECT p.partrelid, p.partattrs[0], m.format, false FROM (`+managed+`) m JOIN pg_partitioned_table p ON p.partrelid = m.parent
+			), keys AS (
+				SELECT relid, attnum, min(format) AS format, bool_or(generated) AS generated FROM found GROUP BY 1, 2 HAVING count(DISTINCT format) = 1
+			)
+			SELECT c.oid::bigint, format('%I.%I', n.nspname, c.relname), quote_ident(a.attname), CASE WHEN k.format IN ('sno', 'uuid7') THEN 'uuid' ELSE 'bigint' END, k.format,
+				ARRAY(SELECT DISTINCT d.number FROM $s.node_defaults d WHERE d.format = k.format AND d.number IS NOT NULL)::text, k.generated,
+				has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT'),
+				EXISTS (SELECT FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
+					WHERE i.indrelid = c.oid AND i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL AND m.amname = 'btree'),
+				EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum AND i.indisunique AND i.indisvalid AND i.indpred IS NULL)
+			FROM keys k JOIN pg_attribute a ON a.attrelid = k.relid AND a.attnum = k.attnum
+				JOIN pg_class c ON c.oid = k.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname !~ '^pg_temp_'
+				AND EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = '$s'::regnamespace AND p.proname = k.format || '_time')
+				AND NOT EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f' AND a.attnum = ANY (f.conkey))
+			ORDER BY 2, 3`)
+	})
+}
+
+// sampled is how many keys of a column a rule reads.
+const sampled = 10_000
+
+// sample returns a query for keys of a column: the largest ones, or, without an index, the
+// first ones that the server reads.
+func (k key) sample(rows int) string {
+	order := ""
+	if k.indexed {
+		order = fmt.Sprintf(" WHERE t.%s IS NOT NULL ORDER BY t.%[1]s DESC", k.column)
+	}
+	return fmt.Sprintf("SELECT t.%s::%s AS k FROM %s t%s LIMIT %d", k.column, k.base, k.table, order, rows)
+}
+
+// eachKey calls f for the keys that want returns true for, and adds a finding if the role can't
+// read some of them.
+func (e *Examination) eachKey(ctx context.Context, want func(key) bool, f func(key) error) error {
+	keys, err := e.keys(ctx)
+	if err != nil {
+		return err
+	}
+	denied := 0
+	for _, k := range keys {
+		if !want(k) {
+			continue
+		}
+		if !k.readable {
+			denied++
+			continue
+		}
+		err, _ := recall(e, "trust "+k.table, func() (error, error) { return e.trustTable(ctx, k.oid), nil })
+		if err == nil {
+			err = f(k)
+		}
+		if err != nil {
+			before := len(e.report.Findings)
+			if err := e.failTable(ctx, k.table, k.subject(), err); err != nil {
+				return err
+			}
+			if e.report.Findings[before].Level == Unknown {
+				e.report.Findings = e.report.Findings[:before]
+				denied++
+			}
+		}
+	}
+	if denied > 0 {
+		e.add(Unknown, "", "keys", plural(denied, "column", "")+" of keys can't be read", "connect as the owner of the tables")
+	}
+	return nil
+}
+
+// A newest has the newest times of keys of a column: of all, and of the ones with the node
+// number of a default.
+type newest struct{ all, own *time.Time }
+
+// newest reads the largest keys of a column.
+func (e *Examination) newest(ctx context.Context, k key) (newest, error) {
+	return recall(e, "newest "+k.subject(), func() (n newest, err error) {
+		node, sample := "$s."+k.format+"_node(k)", k.sample(1000)
+		switch k.format {
+		case "uid60":
+			node = "NULL::integer"
+		case "uuid7":
+			// UUIDs of version 4 are as large as any. So read the ones of the next century, and few
+			// random ones are among them.
+			node = "NULL::integer"
+			sample = fmt.Sprintf(`SELECT t.%[1]s::uuid AS k FROM %[2]s t WHERE t.%[1]s::uuid >= $s.uuid7_floor(clock_timestamp()) AND t.%[1]s::uuid < $s.uuid7_floor(clock_timestamp() + interval '100 years') ORDER BY t.%[1]s LIMIT %[3]d`,
+				k.column, k.table, sampled)
+		}
+		err = e.read(ctx, func(tx *sql.Tx) error {
+			return tx.QueryRowContext(ctx, e.sql(fmt.Sprintf(`SELECT max($s.%[1]s_time(k)), max($s.%[1]s_time(k)) FILTER (WHERE %[2]s = ANY ($1::text::integer[])) FROM (%[3]s) x`,
+				k.format, node, sample)), k.nodes).Scan(&n.all, &n.own)
+		})
+		return n, err
+	})
+}
+
+// sorts reports whether a column has an index, and keys that sort by time.
+func sorts(k key) bool { return k.indexed && k.format != "spread64" }

@@ -1,0 +1,29 @@
+package dbhealth
+
+import "context"
+
+var serverVersion = Rule{
+	ID: "server-version", Area: "server",
+	Means:  "the server is older than Postgres 15",
+	Remedy: "upgrade it",
+	check: func(_ context.Context, e *Examination) error {
+		version := "PostgreSQL " + e.report.Server.Version
+		if citus := e.report.Server.Citus; citus != nil {
+			version += ", Citus " + *citus
+		}
+		if e.report.Server.number < 150000 {
+			e.add(Problem, "", "version", version, "upgrade the server to PostgreSQL 15 or later")
+		} else {
+			e.add(OK, "", "version", version, "")
+		}
+		return nil
+	},
+}
+
+// readServer reads what describes the server.
+func (e *Examination) readServer(ctx context.Context) error {
+	s := &e.report.Server // transaction_read_only would be the one of the query
+	return e.row(ctx, []any{&s.Version, &s.number, &s.readOnly, &s.InRecovery, &s.Database, &s.Role, &s.Citus}, `
+		SELECT current_setting('server_version'), current_setting('server_version_num')::integer, current_setting('default_transaction_read_only')::boolean,
+			pg_is_in_recovery(), current_database(), current_user, (SELECT x.extversion FROM pg_extension x WHERE x.extname = 'citus')`)
+}
