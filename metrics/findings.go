@@ -84,7 +84,7 @@ func (d *database) search(f *findings) {
 			_, known = last.seen[key]
 		}
 		if !known && (finding.Level == dbhealth.Warning || finding.Level == dbhealth.Problem) {
-			d.o.Logger.Warn("finding in the database", "database", d.name, "id", finding.ID, "level", finding.Level,
+			d.o.Logger.Warn("finding in the database", "database", d.name, "id", finding.ID, "severity", finding.Level,
 				"subject", finding.Subject, "detail", finding.Detail, "remedy", finding.Remedy)
 		}
 	}

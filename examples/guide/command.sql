@@ -17,4 +17,4 @@ INSERT INTO visits SELECT gen_random_uuid() FROM generate_series(1, 100); -- fro
 CREATE TABLE refunds (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(5));
 
 -- [ignore]
-COMMENT ON TABLE refunds IS 'Imported once. sortkey: ignore key-ahead, key-duplicate';
+COMMENT ON TABLE visits IS 'Clients create some of the keys. sortkey: ignore uuid-version, key-ahead';

@@ -23,7 +23,7 @@ var uuidVersion = Rule{
 				return err
 			}
 			e.add(Info, k.table, k.subject(), fmt.Sprintf("%d of the %d largest UUIDs are not of version 7: they have no time, so windows of time and partitions don't have them where their rows were created", others, rows),
-				"if all programs should create version 7, find the one that doesn't; otherwise COMMENT ON TABLE "+k.table+" IS 'sortkey: ignore uuid-version'")
+				"if all programs should create version 7, find the one that doesn't; otherwise add 'sortkey: ignore uuid-version' to the comment on table "+k.table)
 			return nil
 		})
 	},
