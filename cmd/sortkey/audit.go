@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/migrations"
@@ -39,7 +40,7 @@ type auditOptions struct {
 	examples     int
 }
 
-func (c *cli) auditCommand() *cobra.Command {
+func (c *app) auditCommand() *cobra.Command {
 	var o auditOptions
 	cmd := &cobra.Command{
 		Use:   "audit TABLE[.COLUMN]...",
@@ -121,17 +122,17 @@ read all rows.`,
 func (o *auditOptions) validate(cmd *cobra.Command) error {
 	switch {
 	case o.format != "" && !slices.Contains(ids.Names(), o.format):
-		return usagef("--type %q: want %s", o.format, strings.Join(ids.Names(), ", "))
+		return cli.Usagef("--type %q: want %s", o.format, strings.Join(ids.Names(), ", "))
 	case o.layout != layoutFlags{} && o.format == "":
-		return usagef("--epoch and --bits need --type snowflake or snowflake-si")
+		return cli.Usagef("--epoch and --bits need --type snowflake or snowflake-si")
 	case cmd.Flags().Changed("tolerance") && o.createdAt == "":
-		return usagef("--tolerance needs --created-at, the column to compare with")
+		return cli.Usagef("--tolerance needs --created-at, the column to compare with")
 	case o.tolerance < 0 || o.future < 0:
-		return usagef("--tolerance and --future must not be negative")
+		return cli.Usagef("--tolerance and --future must not be negative")
 	case o.batch < 1 || o.batch > 1_000_000:
-		return usagef("--batch %d: want 1 to 1000000", o.batch)
+		return cli.Usagef("--batch %d: want 1 to 1000000", o.batch)
 	case o.rate < 0 || o.examples < 0:
-		return usagef("--rate and --examples must not be negative")
+		return cli.Usagef("--rate and --examples must not be negative")
 	}
 	if o.nodes != "" {
 		o.known = map[int]bool{}
@@ -143,7 +144,7 @@ func (o *auditOptions) validate(cmd *cobra.Command) error {
 				high, err = parseNumber(last)
 			}
 			if err != nil || high < low {
-				return usagef("--nodes %q: want numbers and ranges from 0 to 65535, such as 0-31,1023", o.nodes)
+				return cli.Usagef("--nodes %q: want numbers and ranges from 0 to 65535, such as 0-31,1023", o.nodes)
 			}
 			for n := low; n <= high; n++ {
 				o.known[n] = true
@@ -250,8 +251,8 @@ const (
 )
 
 // audit runs the command.
-func (c *cli) audit(ctx context.Context, names []string, o *auditOptions) error {
-	begun := c.now()
+func (c *app) audit(ctx context.Context, names []string, o *auditOptions) error {
+	begun := c.Now()
 	a := &auditor{auditOptions: o, findings: map[string]*auditFinding{}, days: map[int64]*int64{}, nodes: []auditNode{}, versions: map[string]int64{}}
 	for _, name := range auditFindings {
 		a.findings[name] = &auditFinding{Finding: name, Checked: name != "unknown_node", Examples: []auditExample{}}
@@ -283,21 +284,21 @@ func (c *cli) audit(ctx context.Context, names []string, o *auditOptions) error 
 		}
 		estimate += s.rows
 	}
-	progress := c.newProgress(estimate)
+	progress := c.NewProgress(estimate)
 	turn := &auditTurn{rate: o.rate}
 	for _, streams := range groups {
-		if err := a.auditGroup(ctx, streams, turn, progress.add); err != nil {
+		if err := a.auditGroup(ctx, streams, turn, progress.Add); err != nil {
 			if a.last != (auditKey{}) && len(groups) == 1 {
-				fmt.Fprintf(c.errs, "The audit stopped without a result. To audit only the rows after those it read, add --after=%s.\n", streams[0].format.keyText(a.last))
+				fmt.Fprintf(c.Errs, "The audit stopped without a result. To audit only the rows after those it read, add --after=%s.\n", streams[0].format.keyText(a.last))
 			}
 			return err
 		}
 	}
 
 	r := a.result(groups)
-	r.Seconds = float64(c.now().Sub(begun).Milliseconds()) / 1000
-	if c.json() {
-		err = c.printJSON(r)
+	r.Seconds = float64(c.Now().Sub(begun).Milliseconds()) / 1000
+	if c.JSON() {
+		err = c.PrintJSON(r)
 	} else {
 		err = c.printAudit(r, len(a.databases) > 1)
 	}
@@ -316,7 +317,7 @@ func (a *auditor) skip(finding, reason string) {
 }
 
 // auditStreams returns the streams of all columns, by format.
-func (c *cli) auditStreams(ctx context.Context, a *auditor, names []string) ([][]*auditStream, error) {
+func (c *app) auditStreams(ctx context.Context, a *auditor, names []string) ([][]*auditStream, error) {
 	bounds := map[string]time.Time{}
 	for flag, value := range map[string]string{"since": a.since, "until": a.until} {
 		if value == "" {
@@ -329,7 +330,7 @@ func (c *cli) auditStreams(ctx context.Context, a *auditor, names []string) ([][
 		bounds[flag] = t
 	}
 	if a.since != "" && a.until != "" && !bounds["since"].Before(bounds["until"]) {
-		return nil, usagef("--since %s is not before --until %s", a.since, a.until)
+		return nil, cli.Usagef("--since %s is not before --until %s", a.since, a.until)
 	}
 	if a.layout != (layoutFlags{}) { // reject wrong flags
 		if _, err := c.format(a.format, a.layout); err != nil {
@@ -359,7 +360,7 @@ func (c *cli) auditStreams(ctx context.Context, a *auditor, names []string) ([][
 			others := byFormat[col.format]
 			for _, other := range others {
 				if other.db == d && other.oid == col.oid && other.name == col.name {
-					return nil, usagef("column %s is named twice", col)
+					return nil, cli.Usagef("column %s is named twice", col)
 				}
 				if other.db == d {
 					if err := d.separate(ctx, col, other.auditColumn); err != nil {
@@ -379,7 +380,7 @@ func (c *cli) auditStreams(ctx context.Context, a *auditor, names []string) ([][
 		}
 	}
 	if a.after != "" && len(byFormat) > 1 {
-		return nil, usagef("--after: the columns have IDs of several types; audit them one by one")
+		return nil, cli.Usagef("--after: the columns have IDs of several types; audit them one by one")
 	}
 	var groups [][]*auditStream
 	for _, name := range ids.Names() {
@@ -391,7 +392,7 @@ func (c *cli) auditStreams(ctx context.Context, a *auditor, names []string) ([][
 }
 
 // applyLayout sets the layout of the flags for a database.
-func (c *cli) applyLayout(d *auditDatabase, o *auditOptions) error {
+func (c *app) applyLayout(d *auditDatabase, o *auditOptions) error {
 	widths, err := parseBits(o.layout.bits)
 	if err != nil || o.layout == (layoutFlags{}) {
 		return err
@@ -431,7 +432,7 @@ func (s *auditStream) bounds(times map[string]time.Time, after string) error {
 	if after != "" {
 		k, err := s.format.parseKey(after)
 		if err != nil {
-			return usagef("--after %q: want a key of type %s", after, s.base)
+			return cli.Usagef("--after %q: want a key of type %s", after, s.base)
 		}
 		s.first = append(s.first, s.condition(">", k))
 	}
@@ -673,7 +674,7 @@ func (a *auditor) result(groups [][]*auditStream) *auditResult {
 const auditTop = 10
 
 // printAudit prints the result as tables. databases is set if there are several.
-func (c *cli) printAudit(r *auditResult, databases bool) error {
+func (c *app) printAudit(r *auditResult, databases bool) error {
 	name := func(p auditPlace) string {
 		if databases {
 			return p.Database + ": " + p.Table + "." + p.Column
@@ -694,7 +695,7 @@ func (c *cli) printAudit(r *auditResult, databases bool) error {
 			row[1] = humanize.Comma(f.Count)
 		}
 		if f.Count > 0 {
-			row[1] = c.paint(text.FgRed, row[1].(string))
+			row[1] = c.Paint(text.FgRed, row[1].(string))
 		}
 		for _, e := range f.Examples {
 			row[2] = e.describe(f.Finding, name)
@@ -724,17 +725,17 @@ func (c *cli) printAudit(r *auditResult, databases bool) error {
 		{table.Row{"DAY", "ROWS", "SHARE"}, dayRows(r.Days)},
 	} {
 		if i > 0 && len(t.rows) > 0 {
-			fmt.Fprintln(c.out)
+			fmt.Fprintln(c.Out)
 		}
-		if err := c.printTable(t.header, t.rows); err != nil {
+		if err := c.PrintTable(t.header, t.rows); err != nil {
 			return err
 		}
 	}
 	if n := len(r.Days); n > auditTop {
-		fmt.Fprintf(c.out, "\nThe days are from %s to %s.\n", r.Days[0].Day, r.Days[n-1].Day)
+		fmt.Fprintf(c.Out, "\nThe days are from %s to %s.\n", r.Days[0].Day, r.Days[n-1].Day)
 	}
 	for _, p := range r.Hidden {
-		fmt.Fprintf(c.out, "\nRow-level security can hide rows of %s from the role.\n", name(p))
+		fmt.Fprintf(c.Out, "\nRow-level security can hide rows of %s from the role.\n", name(p))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/migrations"
 )
@@ -55,7 +56,7 @@ func openAudit(ctx context.Context, flags databaseFlags) (*auditDatabase, error)
 	if err := (migrations.Config{Schema: flags.schema}).Validate(); err != nil {
 		return nil, invalidConfig(err)
 	}
-	settings, err := flags.config()
+	settings, err := cli.Config(flags.url)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func labelDatabases(databases []*auditDatabase) error {
 			d.label = fmt.Sprintf("%s:%d/%s", d.conn.Config().Host, d.conn.Config().Port, d.label)
 		}
 		if seen[d.label] {
-			return usagef("--database: %s is given twice", d.label)
+			return cli.Usagef("--database: %s is given twice", d.label)
 		}
 		seen[d.label] = true
 	}
@@ -110,7 +111,7 @@ func labelDatabases(databases []*auditDatabase) error {
 
 // row scans the only row of a query.
 func (d *auditDatabase) row(ctx context.Context, dst []any, query string, args ...any) error {
-	return readRow(ctx, d.conn, dst, query, args...)
+	return cli.ReadRow(ctx, d.conn, dst, query, args...)
 }
 
 // findColumn returns the column that TABLE[.COLUMN] names.
@@ -121,7 +122,7 @@ func (d *auditDatabase) findColumn(ctx context.Context, name string) (*auditColu
 		return nil, err
 	}
 	var kind string
-	found, err := collect(ctx, d.conn, func(row pgx.CollectableRow) (*auditColumn, error) {
+	found, err := cli.Collect(ctx, d.conn, func(row pgx.CollectableRow) (*auditColumn, error) {
 		col := &auditColumn{db: d}
 		err := row.Scan(&col.oid, &col.schema, &col.table, &col.name, &col.quotedTable, &col.quotedName, &kind)
 		return col, err
@@ -141,18 +142,18 @@ func (d *auditDatabase) findColumn(ctx context.Context, name string) (*auditColu
 		ORDER BY 2, 3, 4`, name, path)
 	switch {
 	case sqlState(err) == "22023": // invalid_parameter_value, of parse_ident
-		return nil, usagef("%s: want [SCHEMA.]TABLE[.COLUMN], with names quoted as in SQL", name)
+		return nil, cli.Usagef("%s: want [SCHEMA.]TABLE[.COLUMN], with names quoted as in SQL", name)
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
 		return nil, d.notFound(ctx, name)
 	case len(found) > 1:
-		return nil, usagef("%s: both table %s and column %s have this name; write the schema, the table and the column",
+		return nil, cli.Usagef("%s: both table %s and column %s have this name; write the schema, the table and the column",
 			name, found[0].quotedTable, found[1])
 	case kind == "v" || kind == "f":
 		return nil, fmt.Errorf("%s: a view or foreign table has no indexes; name the tables with the rows", found[0].quotedTable)
 	}
-	if err := readable(ctx, d.conn, found[0].quotedTable); err != nil {
+	if err := cli.Readable(ctx, d.conn, found[0].quotedTable); err != nil {
 		return nil, err
 	}
 	return found[0], nil
@@ -189,7 +190,7 @@ func (d *auditDatabase) separate(ctx context.Context, a, b *auditColumn) error {
 		)
 		SELECT EXISTS (SELECT FROM up WHERE up.parent IN ($1, $2))`, a.oid, b.oid)
 	if err == nil && inherits {
-		err = usagef("tables %s and %s have rows in common, since one inherits from the other; name the parent alone", a.quotedTable, b.quotedTable)
+		err = cli.Usagef("tables %s and %s have rows in common, since one inherits from the other; name the parent alone", a.quotedTable, b.quotedTable)
 	}
 	return err
 }
@@ -202,7 +203,7 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 			SELECT a.attname, quote_ident(a.attname) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 			WHERE i.indrelid = $1 AND i.indisprimary AND i.indnkeyatts = 1`, col.oid)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return usagef("%s: the table has no primary key of one column; write %[1]s.COLUMN", col.quotedTable)
+			return cli.Usagef("%s: the table has no primary key of one column; write %[1]s.COLUMN", col.quotedTable)
 		} else if err != nil {
 			return err
 		}
@@ -258,11 +259,11 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 			col.oid, col.createdAt)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return usagef("--created-at %s: table %s has no such column", col.createdAt, col.quotedTable)
+			return cli.Usagef("--created-at %s: table %s has no such column", col.createdAt, col.quotedTable)
 		case err != nil:
 			return err
 		case typ != "timestamp with time zone" && typ != "timestamp without time zone":
-			return usagef("--created-at %s: the column is of type %s; want timestamp or timestamptz", col.createdAt, typ)
+			return cli.Usagef("--created-at %s: the column is of type %s; want timestamp or timestamptz", col.createdAt, typ)
 		}
 	}
 	return nil
@@ -307,15 +308,15 @@ func (col *auditColumn) findFormat(ctx context.Context, wanted, domain, function
 	}
 	switch {
 	case wanted == "" && certain == "":
-		return usagef("column %s of type bigint: the type of its IDs is unknown; pass --type with one of %s", col, strings.Join(bigintFormats(), ", "))
+		return cli.Usagef("column %s of type bigint: the type of its IDs is unknown; pass --type with one of %s", col, strings.Join(bigintFormats(), ", "))
 	case wanted != "" && certain != "" && wanted != certain:
-		return usagef("--type %s: column %s has IDs of type %s by its %s", wanted, col, certain, source)
+		return cli.Usagef("--type %s: column %s has IDs of type %s by its %s", wanted, col, certain, source)
 	case wanted != "" && slices.Contains(bigintFormats(), wanted) != (col.base == "bigint"):
 		names := strings.Join(bigintFormats(), ", ")
 		if col.base == "uuid" {
 			names = "sno, uuid7"
 		}
-		return usagef("--type %s: column %s is of type %s; want one of %s", wanted, col, col.base, names)
+		return cli.Usagef("--type %s: column %s is of type %s; want one of %s", wanted, col, col.base, names)
 	}
 	col.format = certain
 	if certain == "" {
@@ -366,7 +367,7 @@ func (d *auditDatabase) nodePools(ctx context.Context) (pools []auditPool, reaso
 	if !readable {
 		return nil, fmt.Errorf("the role lacks SELECT on %s.node_status and %[1]s.node_pool", d.schema), nil
 	}
-	pools, err = collect(ctx, d.conn, func(row pgx.CollectableRow) (p auditPool, err error) {
+	pools, err = cli.Collect(ctx, d.conn, func(row pgx.CollectableRow) (p auditPool, err error) {
 		err = row.Scan(&p.pool, &p.layout, &p.numbers)
 		return p, err
 	}, `

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/migrations"
@@ -57,7 +58,7 @@ func newAuditFormat(name string, c migrations.Config) (*auditFormat, error) {
 	f := &auditFormat{Format: ids.ByName(name, ids.Layouts{Snowflake: c.Snowflake, SnowflakeSI: c.SnowflakeSI})}
 	switch {
 	case f.Undated:
-		return nil, usagef("type snowflake-si: the installation has no base clock; pass --epoch")
+		return nil, cli.Usagef("type snowflake-si: the installation has no base clock; pass --epoch")
 	case f.FromInt64 != nil:
 		f.zero = bigintKey(0)
 	case name == "sno":
@@ -108,11 +109,11 @@ func (f *auditFormat) parseKey(s string) (auditKey, error) {
 // floor returns the key of the lowest ID of a time.
 func (f *auditFormat) floor(t time.Time) (auditKey, error) {
 	if f.Window == nil {
-		return auditKey{}, usagef("type %s: the IDs don't sort by time; omit --since and --until", f.Name)
+		return auditKey{}, cli.Usagef("type %s: the IDs don't sort by time; omit --since and --until", f.Name)
 	}
 	low, _, err := f.Window(t, t)
 	if err != nil {
-		return auditKey{}, &usageError{err}
+		return auditKey{}, cli.Usage(err)
 	}
 	return f.parseKey(ids.ColumnText(low))
 }

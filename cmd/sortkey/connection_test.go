@@ -97,24 +97,6 @@ func TestNoPasswordInEnvironment(t *testing.T) {
 	}
 }
 
-// TestConnStrings checks that correct connection strings are accepted.
-func TestConnStrings(t *testing.T) {
-	for _, s := range []string{
-		"",
-		"host=db.example port=5432 user=app@azure dbname=shop password=a;b=c&d:/?",
-		`host=/run/my\ db user='a b' password='a;b:c/d' dbname='a#b' options='-c search_path=x' sslpassword=ab==`,
-		"host=db_1,größe.example,10.0.0.1,::1,fe80::1%eth0 sslmode=require search_path=a,b timezone=UTC+01:00",
-		`password=a\ user=b;c host=db`,
-		"postgres://app%40x:a;b=c%40d@db.example:5432,[::1]:5433/a%23b?sslmode=require&search_path=a,b&pool_max_conns=3",
-		"postgres:///shop?host=/run/postgresql&user=app@azure&options=-c%20a.b_2%3D1",
-		"postgres:///shop?host=::1",
-	} {
-		if _, err := parseConfig(s); err != nil {
-			t.Errorf("%s: %v", s, err)
-		}
-	}
-}
-
 // fakeServer accepts connections without TLS and hands them to serve after the startup
 // message. It returns its address.
 func fakeServer(t *testing.T, serve func(*pgproto3.Backend)) string {

@@ -4,16 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"os"
 	"strings"
-	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
@@ -29,38 +25,6 @@ func (f *databaseFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.schema, "schema", migrations.DefaultSchema, "`name` of the schema with the SQL of sortkey")
 }
 
-// config returns the connection settings.
-func (f *databaseFlags) config() (*pgxpool.Config, error) {
-	url := f.url
-	if url == "" {
-		url = os.Getenv("DATABASE_URL")
-	}
-	if url == "" && os.Getenv("PGHOST") == "" && os.Getenv("PGSERVICE") == "" {
-		return nil, usagef("no database: pass --database postgres://user@host/name, or set DATABASE_URL")
-	}
-	config, err := parseConfig(url)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = 10 * time.Second
-	}
-	if config.ConnConfig.RuntimeParams["application_name"] == "" {
-		config.ConnConfig.RuntimeParams["application_name"] = "sortkey"
-	}
-	// An interrupt cancels the statement on the server, too. Otherwise it would still wait
-	// for its locks after the process has ended, and block other sessions behind it.
-	config.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 5 * time.Second}
-	}
-	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
-		utc := &pgtype.TimestamptzCodec{ScanLocation: time.UTC} // JSON has times in UTC
-		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: utc})
-		return nil
-	}
-	return config, nil
-}
-
 // A database is a pool of connections.
 type database struct {
 	*pgxpool.Pool
@@ -73,7 +37,7 @@ func (f *databaseFlags) open(ctx context.Context) (database, error) {
 	if err := (migrations.Config{Schema: f.schema}).Validate(); err != nil {
 		return database{}, invalidConfig(err)
 	}
-	config, err := f.config()
+	config, err := cli.Config(f.url)
 	if err != nil {
 		return database{}, err
 	}
@@ -96,7 +60,7 @@ func (f *databaseFlags) open(ctx context.Context) (database, error) {
 
 // invalidConfig returns the error of a flag for one of [migrations.Config.Validate].
 func invalidConfig(err error) error {
-	return usagef("%s", strings.Replace(err.Error(), "migrations: Config.Schema:", "--schema", 1))
+	return cli.Usagef("%s", strings.Replace(err.Error(), "migrations: Config.Schema:", "--schema", 1))
 }
 
 // openInstalled connects to a database with an installation, and returns its Config.

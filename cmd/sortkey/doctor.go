@@ -8,13 +8,14 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
-func (c *cli) doctorCommand() *cobra.Command {
+func (c *app) doctorCommand() *cobra.Command {
 	var flags databaseFlags
 	var ignore []string
 	cmd := &cobra.Command{
@@ -55,7 +56,7 @@ table whose comment says so: COMMENT ON TABLE t IS 'sortkey: ignore ID, ID'.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, id := range ignore {
 				if !slices.Contains(ruleIDs(), id) {
-					return usagef("--ignore %q: want the ID of a rule: %s", id, strings.Join(ruleIDs(), ", "))
+					return cli.Usagef("--ignore %q: want the ID of a rule: %s", id, strings.Join(ruleIDs(), ", "))
 				}
 			}
 			db, err := flags.open(cmd.Context())
@@ -63,7 +64,7 @@ table whose comment says so: COMMENT ON TABLE t IS 'sortkey: ignore ID, ID'.`,
 				return err
 			}
 			defer db.Close()
-			e := dbhealth.New(db.std, dbhealth.Options{Config: migrations.Config{Schema: flags.schema}, Now: c.now, Ignore: ignore})
+			e := dbhealth.New(db.std, dbhealth.Options{Config: migrations.Config{Schema: flags.schema}, Now: c.Now, Ignore: ignore})
 			report, err := e.Run(cmd.Context())
 			if err != nil {
 				return err
@@ -91,18 +92,18 @@ func ruleIDs() (ids []string) {
 }
 
 // printReport prints the report as sections of lines, with remedies below problems.
-func (c *cli) printReport(r *dbhealth.Report) error {
-	if c.json() {
-		return c.printJSON(r)
+func (c *app) printReport(r *dbhealth.Report) error {
+	if c.JSON() {
+		return c.PrintJSON(r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", c.paint(text.Bold, "database "+c.printable(r.Server.Database)))
+	fmt.Fprintf(&b, "%s\n", c.Paint(text.Bold, "database "+c.Printable(r.Server.Database)))
 	area := ""
 	suppressed := 0
 	for _, f := range r.Distinct() {
 		if f.Area != area {
 			area = f.Area
-			fmt.Fprintf(&b, "\n%s\n", c.paint(text.Bold, area))
+			fmt.Fprintf(&b, "\n%s\n", c.Paint(text.Bold, area))
 		}
 		if f.Suppressed != "" {
 			suppressed++
@@ -122,12 +123,12 @@ func (c *cli) printReport(r *dbhealth.Report) error {
 		counts = append(counts, fmt.Sprintf("%d suppressed", suppressed))
 	}
 	fmt.Fprintf(&b, "\n%s\n", cmp.Or(strings.Join(counts, ", "), "no problems"))
-	_, err := c.out.Write([]byte(b.String()))
+	_, err := c.Out.Write([]byte(b.String()))
 	return err
 }
 
 // findingText returns a finding as a line, with its remedy below.
-func (c *cli) findingText(f dbhealth.Finding) string {
+func (c *app) findingText(f dbhealth.Finding) string {
 	status, colors := string(f.Level), map[dbhealth.Level]text.Color{dbhealth.OK: text.FgGreen, dbhealth.Warning: text.FgYellow, dbhealth.Problem: text.FgRed, dbhealth.Info: text.FgHiBlack, dbhealth.Unknown: text.FgHiBlack}
 	line := f.Subject + ": " + f.Detail
 	if f.Level != dbhealth.OK {
@@ -139,18 +140,18 @@ func (c *cli) findingText(f dbhealth.Finding) string {
 		line += ", " + f.Suppressed
 	}
 	width := 0
-	if out, ok := file(c.out); ok {
+	if out, ok := cli.File(c.Out); ok {
 		width, _, _ = term.GetSize(int(out.Fd())) // 0 unless it is a terminal
 	}
-	result := fmt.Sprintf("  %s%s  %s\n", c.paint(color, status), strings.Repeat(" ", len(dbhealth.Problem)-len(status)), wrap(c.printable(line), 11, width))
+	result := fmt.Sprintf("  %s%s  %s\n", c.Paint(color, status), strings.Repeat(" ", len(dbhealth.Problem)-len(status)), wrap(c.Printable(line), 11, width))
 	if f.Remedy != "" {
-		result += fmt.Sprintf("           → %s\n", wrap(c.printable(f.Remedy), 13, width))
+		result += fmt.Sprintf("           → %s\n", wrap(c.Printable(f.Remedy), 13, width))
 	}
 	return result
 }
 
 // printFindings prints the findings that count below a table.
-func (c *cli) printFindings(findings []dbhealth.Finding) error {
+func (c *app) printFindings(findings []dbhealth.Finding) error {
 	var b strings.Builder
 	for _, f := range findings {
 		if f.Counts() {
@@ -160,7 +161,7 @@ func (c *cli) printFindings(findings []dbhealth.Finding) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	_, err := c.out.Write([]byte("\n" + b.String()))
+	_, err := c.Out.Write([]byte("\n" + b.String()))
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
@@ -18,7 +19,7 @@ func schemaFlag(cmd *cobra.Command, schema *string) {
 	cmd.Flags().StringVar(schema, "schema", migrations.DefaultSchema, "`name` of the schema with the SQL of sortkey")
 }
 
-func (c *cli) migratePrintCommand() *cobra.Command {
+func (c *app) migratePrintCommand() *cobra.Command {
 	var schema string
 	var layouts configFlags
 	var after int
@@ -44,7 +45,7 @@ another version. sortkey migrate status shows the version.`,
 			case err != nil:
 				return err
 			case after < 0 || after > len(list):
-				return usagef("--after %d: want 0 to %d", after, len(list))
+				return cli.Usagef("--after %d: want 0 to %d", after, len(list))
 			}
 			text, err := migrations.SQLAfter(config, after)
 			if err != nil {
@@ -56,12 +57,12 @@ another version. sortkey migrate status shows the version.`,
 			case after > 0:
 				text = strings.Replace(text, "-- The installation of sortkey.", fmt.Sprintf("-- The upgrade of sortkey from version %d.", after), 1)
 			}
-			if c.json() {
-				return c.printJSON(struct {
+			if c.JSON() {
+				return c.PrintJSON(struct {
 					SQL string `json:"sql"`
 				}{text})
 			}
-			_, err = fmt.Fprint(c.out, text)
+			_, err = fmt.Fprint(c.Out, text)
 			return err
 		},
 	}
@@ -111,7 +112,7 @@ func exportToolNames() []string {
 	return names
 }
 
-func (c *cli) migrateExportCommand() *cobra.Command {
+func (c *app) migrateExportCommand() *cobra.Command {
 	var schema, tool string
 	var layouts configFlags
 	cmd := &cobra.Command{
@@ -134,7 +135,7 @@ export writes nothing.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			i := slices.IndexFunc(exportTools(), func(t exportTool) bool { return t.name == tool })
 			if i < 0 {
-				return usagef("--tool %q: want %s", tool, strings.Join(exportToolNames(), ", "))
+				return cli.Usagef("--tool %q: want %s", tool, strings.Join(exportToolNames(), ", "))
 			}
 			config, err := c.config(schema, layouts)
 			if err != nil {
@@ -150,7 +151,7 @@ export writes nothing.`,
 	return cmd
 }
 
-func (c *cli) export(tool exportTool, config migrations.Config, folder string) error {
+func (c *app) export(tool exportTool, config migrations.Config, folder string) error {
 	files, err := tool.files(config)
 	if err != nil {
 		return err
@@ -180,17 +181,17 @@ func (c *cli) export(tool exportTool, config migrations.Config, folder string) e
 		next = nextPlain(strings.Join(added, " "))
 	}
 	switch {
-	case c.json() && len(written) == 0:
+	case c.JSON() && len(written) == 0:
 		return nil
-	case c.json():
-		return c.printJSON(struct {
+	case c.JSON():
+		return c.PrintJSON(struct {
 			Written []string `json:"written"`
 			Next    string   `json:"next"`
 		}{written, next})
 	case len(written) == 0:
-		_, err = fmt.Fprintf(c.out, "nothing to do: %s has all migrations\n", folder)
+		_, err = fmt.Fprintf(c.Out, "nothing to do: %s has all migrations\n", folder)
 	default:
-		_, err = fmt.Fprintf(c.out, "%s\n\nTo run them:\n%s\n", strings.Join(written, "\n"), next)
+		_, err = fmt.Fprintf(c.Out, "%s\n\nTo run them:\n%s\n", strings.Join(written, "\n"), next)
 	}
 	return err
 }

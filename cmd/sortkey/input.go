@@ -30,7 +30,7 @@ var negative = regexp.MustCompile(`^unknown shorthand flag: '[0-9]'`)
 // eachInput calls do with each argument or, without arguments, with each line of
 // standard input that isn't blank. It calls flush before it waits for more input. do's
 // errors should name the input; eachInput adds the number of the line.
-func (c *cli) eachInput(ctx context.Context, args []string, flush func() error, do func(input string) error) error {
+func (c *app) eachInput(ctx context.Context, args []string, flush func() error, do func(input string) error) error {
 	for _, arg := range args {
 		if err := do(arg); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (c *cli) eachInput(ctx context.Context, args []string, flush func() error, 
 	if len(args) > 0 {
 		return ctx.Err()
 	}
-	lines := bufio.NewReaderSize(flushingReader{ctx, c.in, flush}, 1<<16)
+	lines := bufio.NewReaderSize(flushingReader{ctx, c.In, flush}, 1<<16)
 	for number := 1; ; number++ {
 		line, readErr := readLine(lines)
 		if number == 1 {

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) inspectCommand() *cobra.Command {
+func (c *app) inspectCommand() *cobra.Command {
 	var (
 		layout             layoutFlags
 		name               string
@@ -68,20 +69,20 @@ of another ID's hex digits also needs them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for flag, value := range map[string]string{"form": form, "from": from} {
 				if value != "" && !slices.Contains(ids.Forms, value) {
-					return usagef("--%s %q: want %s", flag, value, strings.Join(ids.Forms, ", "))
+					return cli.Usagef("--%s %q: want %s", flag, value, strings.Join(ids.Forms, ", "))
 				}
 			}
 			switch {
 			case prefix != "" && form != "typeid":
-				return usagef("--prefix needs --form typeid")
+				return cli.Usagef("--prefix needs --form typeid")
 			case !ids.PrefixOfTypeID.MatchString(prefix):
-				return usagef("--prefix %q: want up to 63 lower-case letters and underscores, with a letter at both ends", prefix)
+				return cli.Usagef("--prefix %q: want up to 63 lower-case letters and underscores, with a letter at both ends", prefix)
 			}
 			formats, err := c.candidateFormats(name, layout)
 			if err != nil {
 				return err
 			}
-			out := bufio.NewWriterSize(c.out, 1<<16)
+			out := bufio.NewWriterSize(c.Out, 1<<16)
 			show, encoder := c.inspector(out), json.NewEncoder(out)
 			var bad badInputs
 			err = c.eachInput(cmd.Context(), args, out.Flush, func(input string) error {
@@ -89,14 +90,14 @@ of another ID's hex digits also needs them.`,
 					result, err := ids.Convert(input, from, form, name, prefix, formats)
 					switch {
 					case err != nil:
-					case c.json():
+					case c.JSON():
 						err = encoder.Encode(map[string]string{"input": input, form: result})
 					default:
 						_, err = out.WriteString(result + "\n")
 					}
 					return err
 				}
-				found := ids.Find(input, from, formats, name+from == "", c.now())
+				found := ids.Find(input, from, formats, name+from == "", c.Now())
 				if len(found) == 0 {
 					bad.add(input)
 					return nil
@@ -128,9 +129,9 @@ of another ID's hex digits also needs them.`,
 const valueWidth = 80 - 11
 
 // inspector returns a function that prints the readings of an input to out.
-func (c *cli) inspector(out *bufio.Writer) func(input string, found []ids.Reading) error {
-	now := c.now
-	if c.json() {
+func (c *app) inspector(out *bufio.Writer) func(input string, found []ids.Reading) error {
+	now := c.Now
+	if c.JSON() {
 		encoder := json.NewEncoder(out)
 		return func(input string, found []ids.Reading) error {
 			result := inspected{Input: input}
@@ -141,7 +142,7 @@ func (c *cli) inspector(out *bufio.Writer) func(input string, found []ids.Readin
 		}
 	}
 	// Look once whether the output is a terminal, not for each ID.
-	bold, faint := c.paint(text.Bold, "%s"), c.paint(text.Faint, "%s")
+	bold, faint := c.Paint(text.Bold, "%s"), c.Paint(text.Faint, "%s")
 	first := true
 	return func(input string, found []ids.Reading) error {
 		if !first {
@@ -188,7 +189,7 @@ func (c *cli) inspector(out *bufio.Writer) func(input string, found []ids.Readin
 }
 
 // rows returns the labels and values of a reading.
-func (c *cli) rows(r ids.Reading) (rows [][2]string) {
+func (c *app) rows(r ids.Reading) (rows [][2]string) {
 	add := func(label, value string) { rows = append(rows, [2]string{label, value}) }
 	if r.Prefix != "" {
 		add("prefix", r.Prefix)
@@ -196,7 +197,7 @@ func (c *cli) rows(r ids.Reading) (rows [][2]string) {
 	switch {
 	case !r.Time.IsZero():
 		add("time", fmt.Sprintf("%s (%s)", stamp(r.Time), c.ago(r.Time)))
-		local := r.Time.In(c.now().Location())
+		local := r.Time.In(c.Now().Location())
 		if _, offset := local.Zone(); offset != 0 {
 			add("local time", local.Format("2006-01-02 15:04:05.000 -07:00"))
 		}

@@ -19,8 +19,8 @@ import (
 func executeAt(t testing.TB, zone *time.Location, in string, args ...string) (out string, err error) {
 	t.Helper()
 	var o, e bytes.Buffer
-	c := newCLI(strings.NewReader(in), &o, &e)
-	c.now = func() time.Time { return testNow.In(zone) }
+	c := newApp(strings.NewReader(in), &o, &e)
+	c.Now = func() time.Time { return testNow.In(zone) }
 	root := c.rootCommand()
 	root.SetArgs(args)
 	root.SetErr(&e)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/spf13/cobra"
@@ -35,12 +36,12 @@ func parseBits(s string) ([]int, error) {
 	for width := range strings.SplitSeq(s, "/") {
 		n, err := strconv.ParseUint(width, 10, 8)
 		if err != nil {
-			return nil, usagef("--bits %q: want widths such as 5/5/12", s)
+			return nil, cli.Usagef("--bits %q: want widths such as 5/5/12", s)
 		}
 		widths = append(widths, int(n))
 	}
 	if n := len(widths); n != 2 && n != 3 {
-		return nil, usagef("--bits %q: want 3 widths for snowflake (datacenter/worker/sequence) or 2 for snowflake-si (machine/index)", s)
+		return nil, cli.Usagef("--bits %q: want 3 widths for snowflake (datacenter/worker/sequence) or 2 for snowflake-si (machine/index)", s)
 	}
 	return widths, nil
 }
@@ -55,7 +56,7 @@ func snowflakeLayout(epoch time.Time, widths []int) (idtype.SnowflakeLayout, err
 		}
 		l.DatacenterBits, l.WorkerBits, l.SequenceBits = widths[0], widths[1], widths[2]
 	}
-	return l, asUsageError(l.Validate())
+	return l, cli.Usage(l.Validate())
 }
 
 // snowflakeSILayout returns the layout with a base clock and widths.
@@ -67,35 +68,28 @@ func snowflakeSILayout(baseClock time.Time, widths []int) (idtype.SnowflakeSILay
 		}
 		l.MachineBits, l.IndexBits = widths[0], widths[1]
 	}
-	return l, asUsageError(l.Validate())
+	return l, cli.Usage(l.Validate())
 }
 
 // errAllZero returns the error for widths that package idtype takes for its default.
 func errAllZero(example string) error {
-	return usagef("widths 0%s: want at least one field with bits, such as %s", strings.Repeat("/0", strings.Count(example, "/")), example)
-}
-
-func asUsageError(err error) error {
-	if err != nil {
-		return &usageError{err}
-	}
-	return nil
+	return cli.Usagef("widths 0%s: want at least one field with bits, such as %s", strings.Repeat("/0", strings.Count(example, "/")), example)
 }
 
 // format returns the format with this name.
-func (c *cli) format(name string, l layoutFlags) (*ids.Format, error) {
+func (c *app) format(name string, l layoutFlags) (*ids.Format, error) {
 	widths, err := parseBits(l.bits)
 	switch {
 	case !slices.Contains(ids.Names(), name):
-		return nil, usagef("type %q: want %s", name, strings.Join(ids.Names(), ", "))
+		return nil, cli.Usagef("type %q: want %s", name, strings.Join(ids.Names(), ", "))
 	case err != nil:
 		return nil, err
 	case name != "snowflake" && name != "snowflake-si" && l != layoutFlags{}:
-		return nil, usagef("%s has one fixed layout: omit --epoch and --bits", name)
+		return nil, cli.Usagef("%s has one fixed layout: omit --epoch and --bits", name)
 	case name == "snowflake" && len(widths) == 2:
-		return nil, usagef("--bits %q: want 3 widths for snowflake: datacenter/worker/sequence", l.bits)
+		return nil, cli.Usagef("--bits %q: want 3 widths for snowflake: datacenter/worker/sequence", l.bits)
 	case name == "snowflake-si" && len(widths) == 3:
-		return nil, usagef("--bits %q: want 2 widths for snowflake-si: machine/index", l.bits)
+		return nil, cli.Usagef("--bits %q: want 2 widths for snowflake-si: machine/index", l.bits)
 	}
 	layouts, err := c.layouts(l)
 	if err != nil {
@@ -107,7 +101,7 @@ func (c *cli) format(name string, l layoutFlags) (*ids.Format, error) {
 // layouts returns the layouts of the flags. Three widths in --bits select the layout of
 // snowflake, and two the one of snowflake-si. --epoch belongs to the same type, or to both
 // without --bits.
-func (c *cli) layouts(l layoutFlags) (layouts ids.Layouts, err error) {
+func (c *app) layouts(l layoutFlags) (layouts ids.Layouts, err error) {
 	widths, err := parseBits(l.bits)
 	if err != nil {
 		return layouts, err
@@ -134,7 +128,7 @@ func (c *cli) layouts(l layoutFlags) (layouts ids.Layouts, err error) {
 
 // candidateFormats returns the format with this name, or all formats if the name is
 // empty.
-func (c *cli) candidateFormats(name string, l layoutFlags) ([]*ids.Format, error) {
+func (c *app) candidateFormats(name string, l layoutFlags) ([]*ids.Format, error) {
 	if name == "" {
 		layouts, err := c.layouts(l)
 		return ids.Formats(layouts), err
@@ -144,10 +138,10 @@ func (c *cli) candidateFormats(name string, l layoutFlags) ([]*ids.Format, error
 }
 
 // datedFormat returns a format that has times.
-func (c *cli) datedFormat(name string, l layoutFlags) (*ids.Format, error) {
+func (c *app) datedFormat(name string, l layoutFlags) (*ids.Format, error) {
 	f, err := c.format(name, l)
 	if err == nil && f.Undated {
-		err = usagef("%s: the base clock has no default: pass it as --epoch", name)
+		err = cli.Usagef("%s: the base clock has no default: pass it as --epoch", name)
 	}
 	return f, err
 }

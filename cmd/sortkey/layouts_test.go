@@ -12,7 +12,7 @@ import (
 // testFormats returns all formats, with the layouts of the flags.
 func testFormats(t testing.TB, l layoutFlags) []*ids.Format {
 	t.Helper()
-	formats, err := newCLI(nil, nil, nil).candidateFormats("", l)
+	formats, err := newApp(nil, nil, nil).candidateFormats("", l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestLayoutFlags(t *testing.T) {
 		t.Errorf("Unix milliseconds: got epoch %s, error %v; want 2015-01-01", p.Time, err)
 	}
 
-	c := newCLI(nil, nil, nil)
+	c := newApp(nil, nil, nil)
 	for _, tt := range []struct {
 		name string
 		l    layoutFlags

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -34,31 +35,31 @@ func main() {
 
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
-	c := newCLI(in, out, errs)
+	c := newApp(in, out, errs)
 	root := c.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetErr(c.errs)
+	root.SetErr(c.Errs)
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		err = c.help.err
 	}
-	var usage *usageError
+	var usage *cli.UsageError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errFound):
 		return exitFound
 	case ctx.Err() != nil:
-		fmt.Fprintln(c.errs, "sortkey: interrupted")
+		fmt.Fprintln(c.Errs, "sortkey: interrupted")
 		return exitInterrupted
 	}
 	// If the reader of standard output ends, SIGPIPE has ended the process. EPIPE is thus
 	// an error of a connection.
 	// Marked, so that a name with a newline can't begin a line.
-	fmt.Fprintln(c.errs, "sortkey:", strings.ReplaceAll(explainConnection(command, err).Error(), "\n", "\n  | "))
+	fmt.Fprintln(c.Errs, "sortkey:", strings.ReplaceAll(cli.ExplainConnection(command, err).Error(), "\n", "\n  | "))
 	if errors.As(err, &usage) {
-		fmt.Fprintf(c.errs, "Run %s --help for the usage.\n", command.CommandPath())
+		fmt.Fprintf(c.Errs, "Run %s --help for the usage.\n", command.CommandPath())
 	}
 	return exitError
 }
@@ -78,22 +79,11 @@ func (w *helpWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A usageError is an error in the command line.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// usagef returns an error in the command line.
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
-}
-
 // asUsage returns a cobra argument check whose errors are usage errors.
 func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return &usageError{err}
+			return cli.Usage(err)
 		}
 		return nil
 	}

@@ -88,7 +88,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	check(newCLI(nil, nil, nil).rootCommand())
+	check(newApp(nil, nil, nil).rootCommand())
 }
 
 // TestInstallable checks that go install accepts the module, which must not replace
@@ -102,5 +102,22 @@ func TestInstallable(t *testing.T) {
 		if strings.HasPrefix(line, "replace") || strings.HasPrefix(line, "exclude") {
 			t.Errorf("go.mod: %q: go install …@version rejects this directive", strings.TrimSpace(line))
 		}
+	}
+}
+
+// Completion scripts and help texts pass unchanged.
+func TestVisibleScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if script, _, _ := execute(t, "", "completion", shell); strings.Contains(script, `\u00`) {
+			t.Errorf("completion %s has escapes", shell)
+		}
+	}
+}
+
+// An error can't begin a line of its own.
+func TestErrorLines(t *testing.T) {
+	_, errs, code := execute(t, "", "inspect", "x\nok: forged\x1b[2J")
+	if code == exitOK || strings.Contains(errs, "\nok") || strings.Contains(errs, "\x1b") {
+		t.Errorf("got code %d and %q", code, errs)
 	}
 }

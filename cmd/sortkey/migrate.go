@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) migrateCommand() *cobra.Command {
+func (c *app) migrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Install, check and remove the SQL of sortkey",
@@ -49,7 +50,7 @@ func (f *configFlags) hasSnowflake() bool   { return f.epoch != "" || f.bits != 
 func (f *configFlags) hasSnowflakeSI() bool { return f.siEpoch != "" || f.siBits != "" }
 
 // config returns the Config that the flags select.
-func (c *cli) config(schema string, f configFlags) (migrations.Config, error) {
+func (c *app) config(schema string, f configFlags) (migrations.Config, error) {
 	config := migrations.Config{Schema: schema}
 	epoch, err1 := c.epochFlag("epoch", f.epoch)
 	widths, err2 := bitsFlag("bits", f.bits, "datacenter/worker/sequence", "5/5/12")
@@ -64,7 +65,7 @@ func (c *cli) config(schema string, f configFlags) (migrations.Config, error) {
 	}
 	if f.hasSnowflakeSI() {
 		if f.siEpoch == "" {
-			return config, usagef("--si-bits needs --si-epoch")
+			return config, cli.Usagef("--si-bits needs --si-epoch")
 		}
 		if config.SnowflakeSI, err = snowflakeSILayout(siEpoch, siWidths); err != nil {
 			return config, err
@@ -80,7 +81,7 @@ func (c *cli) config(schema string, f configFlags) (migrations.Config, error) {
 func bitsFlag(flag, value, fields, example string) ([]int, error) {
 	widths, err := parseBits(value)
 	if err != nil || value != "" && len(widths) != 1+strings.Count(fields, "/") {
-		return nil, usagef("--%s %q: want the widths of %s, such as %s", flag, value, fields, example)
+		return nil, cli.Usagef("--%s %q: want the widths of %s, such as %s", flag, value, fields, example)
 	}
 	return widths, nil
 }
@@ -88,7 +89,7 @@ func bitsFlag(flag, value, fields, example string) ([]int, error) {
 // openConfig connects to a database. It also returns the layouts of the installation,
 // except for types whose layout the flags select. If the database has no layouts, the
 // caller's next function reports the reason.
-func (c *cli) openConfig(ctx context.Context, flags *databaseFlags, layouts configFlags) (database, migrations.Config, error) {
+func (c *app) openConfig(ctx context.Context, flags *databaseFlags, layouts configFlags) (database, migrations.Config, error) {
 	config, err := c.config(flags.schema, layouts)
 	if err != nil {
 		return database{}, config, err
@@ -115,7 +116,7 @@ func (c *cli) openConfig(ctx context.Context, flags *databaseFlags, layouts conf
 	return db, config, nil
 }
 
-func (c *cli) migrateUpCommand() *cobra.Command {
+func (c *app) migrateUpCommand() *cobra.Command {
 	var flags databaseFlags
 	var layouts configFlags
 	cmd := &cobra.Command{
@@ -145,8 +146,8 @@ and with the files from sortkey migrate export.`,
 					return err
 				}
 			}
-			if err == nil && len(applied) == 0 && !c.json() {
-				_, err = fmt.Fprintf(c.out, "nothing to do: schema %s has all migrations\n", flags.schema)
+			if err == nil && len(applied) == 0 && !c.JSON() {
+				_, err = fmt.Fprintf(c.Out, "nothing to do: schema %s has all migrations\n", flags.schema)
 			}
 			return db.explain(cmd.Context(), err, config.Schema)
 		},
@@ -157,18 +158,18 @@ and with the files from sortkey migrate export.`,
 }
 
 // printMigration prints a migration that a command has installed or removed.
-func (c *cli) printMigration(done string, version int, name string) error {
-	if c.json() {
-		return c.printJSON(struct {
+func (c *app) printMigration(done string, version int, name string) error {
+	if c.JSON() {
+		return c.PrintJSON(struct {
 			Version int    `json:"version"`
 			Name    string `json:"name"`
 		}{version, name})
 	}
-	_, err := fmt.Fprintln(c.out, done, version, name)
+	_, err := fmt.Fprintln(c.Out, done, version, name)
 	return err
 }
 
-func (c *cli) migrateDownCommand() *cobra.Command {
+func (c *app) migrateDownCommand() *cobra.Command {
 	var flags databaseFlags
 	var yes bool
 	cmd := &cobra.Command{
@@ -188,8 +189,8 @@ On a terminal, down asks for the schema's name first. Elsewhere it needs
   sortkey migrate down --yes`,
 		Args: asUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !yes && !terminal(c.in) {
-				return usagef("standard input is not a terminal, so down cannot ask for confirmation: pass --yes to remove the installation")
+			if !yes && !cli.IsTerminal(c.In) {
+				return cli.Usagef("standard input is not a terminal, so down cannot ask for confirmation: pass --yes to remove the installation")
 			}
 			db, err := flags.open(cmd.Context())
 			if err != nil {
@@ -204,7 +205,7 @@ On a terminal, down asks for the schema's name first. Elsewhere it needs
 	return cmd
 }
 
-func (c *cli) migrateDown(ctx context.Context, db database, config migrations.Config, yes bool) error {
+func (c *app) migrateDown(ctx context.Context, db database, config migrations.Config, yes bool) error {
 	list, err := migrations.Status(ctx, db.std, config)
 	if err != nil {
 		return db.explain(ctx, err, config.Schema)
@@ -223,32 +224,32 @@ func (c *cli) migrateDown(ctx context.Context, db database, config migrations.Co
 			return err
 		}
 	}
-	if len(list) == 0 && !c.json() {
-		_, err = fmt.Fprintf(c.out, "nothing to do: schema %s has no migrations\n", config.Schema)
+	if len(list) == 0 && !c.JSON() {
+		_, err = fmt.Fprintf(c.Out, "nothing to do: schema %s has no migrations\n", config.Schema)
 	}
 	return err
 }
 
 // confirmDown asks for the schema's name. It returns an error if the answer differs.
-func (c *cli) confirmDown(ctx context.Context, db database, schema string) error {
+func (c *app) confirmDown(ctx context.Context, db database, schema string) error {
 	var database string
-	if err := readRow(ctx, db, []any{&database}, "SELECT current_database()"); err != nil {
+	if err := cli.ReadRow(ctx, db, []any{&database}, "SELECT current_database()"); err != nil {
 		return err
 	}
 	return c.confirm(ctx, fmt.Sprintf("Down removes all objects of sortkey in schema %s of database %s.", schema, database), schema, "down removed nothing")
 }
 
 // confirm asks for the name of a schema. It returns an error if the answer differs.
-func (c *cli) confirm(ctx context.Context, warning, schema, refused string) error {
-	fmt.Fprintf(c.errs, "%s\nTo continue, type the name of the schema: ", warning)
+func (c *app) confirm(ctx context.Context, warning, schema, refused string) error {
+	fmt.Fprintf(c.Errs, "%s\nTo continue, type the name of the schema: ", warning)
 	answer := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(c.in).ReadString('\n')
+		line, _ := bufio.NewReader(c.In).ReadString('\n')
 		answer <- strings.TrimSpace(line)
 	}()
 	select {
 	case <-ctx.Done():
-		fmt.Fprintln(c.errs)
+		fmt.Fprintln(c.Errs)
 		return ctx.Err()
 	case got := <-answer:
 		if got != schema {
@@ -258,7 +259,7 @@ func (c *cli) confirm(ctx context.Context, warning, schema, refused string) erro
 	}
 }
 
-func (c *cli) migrateStatusCommand() *cobra.Command {
+func (c *app) migrateStatusCommand() *cobra.Command {
 	var flags databaseFlags
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -292,7 +293,7 @@ type migrationStatus struct {
 	AppliedAt *time.Time `json:"applied_at"`
 }
 
-func (c *cli) printStatus(list []migrations.MigrationStatus) error {
+func (c *app) printStatus(list []migrations.MigrationStatus) error {
 	var results []migrationStatus
 	for _, m := range list {
 		r := migrationStatus{Version: m.Version, Name: m.Name}
@@ -302,7 +303,7 @@ func (c *cli) printStatus(list []migrations.MigrationStatus) error {
 		}
 		results = append(results, r)
 	}
-	return printRows(c, results, table.Row{"Version", "Name", "Applied"}, func(m migrationStatus) table.Row {
+	return cli.PrintRows(c.Terminal, results, table.Row{"Version", "Name", "Applied"}, func(m migrationStatus) table.Row {
 		applied := "-"
 		if m.AppliedAt != nil {
 			applied = m.AppliedAt.Format(time.DateTime)
@@ -311,7 +312,7 @@ func (c *cli) printStatus(list []migrations.MigrationStatus) error {
 	})
 }
 
-func (c *cli) migrateCheckCommand() *cobra.Command {
+func (c *app) migrateCheckCommand() *cobra.Command {
 	var flags databaseFlags
 	var layouts configFlags
 	cmd := &cobra.Command{
@@ -344,28 +345,28 @@ IDs must use the same ones: pass theirs, so that check compares them.`,
 
 // checkInstallation prints the findings about an installation and the defaults. It returns
 // errFound if there are any.
-func (c *cli) checkInstallation(ctx context.Context, db database, config migrations.Config) error {
-	e := dbhealth.New(db.std, dbhealth.Options{Config: config, Now: c.now, Areas: []string{"installation", "defaults"}})
+func (c *app) checkInstallation(ctx context.Context, db database, config migrations.Config) error {
+	e := dbhealth.New(db.std, dbhealth.Options{Config: config, Now: c.Now, Areas: []string{"installation", "defaults"}})
 	report, err := e.Run(ctx)
 	if err != nil {
 		return err
 	}
 	findings := slices.DeleteFunc(report.Distinct(), func(f dbhealth.Finding) bool { return !f.Counts() })
 	ok := !slices.ContainsFunc(findings, func(f dbhealth.Finding) bool { return f.Level == dbhealth.Problem || f.Level == dbhealth.Unknown })
-	if c.json() {
-		err = c.printJSON(struct {
+	if c.JSON() {
+		err = c.PrintJSON(struct {
 			OK       bool               `json:"ok"`
 			Findings []dbhealth.Finding `json:"findings"`
 		}{ok, append([]dbhealth.Finding{}, findings...)})
 	} else {
 		var b strings.Builder
 		for _, f := range findings {
-			fmt.Fprintf(&b, "%s: %s; %s [%s]\n", c.printable(f.Subject), c.printable(f.Detail), c.printable(f.Remedy), f.ID)
+			fmt.Fprintf(&b, "%s: %s; %s [%s]\n", c.Printable(f.Subject), c.Printable(f.Detail), c.Printable(f.Remedy), f.ID)
 		}
 		if ok {
 			fmt.Fprintf(&b, "ok: the installation in schema %s has no problems\n", config.Schema)
 		}
-		_, err = c.out.Write([]byte(b.String()))
+		_, err = c.Out.Write([]byte(b.String()))
 	}
 	if err == nil && !ok {
 		err = errFound

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) newCommand() *cobra.Command {
+func (c *app) newCommand() *cobra.Command {
 	var (
 		layout layoutFlags
 		count  int
@@ -61,23 +62,23 @@ is a string, or as uuid.`,
 				return err
 			}
 			if count < 1 {
-				return usagef("-n %d: want 1 or more", count)
+				return cli.Usagef("-n %d: want 1 or more", count)
 			}
 			p := ids.Parts{Meta: meta}
 			switch flags := cmd.Flags(); {
 			case flags.Changed("meta") && f.Name != "sno":
-				return usagef("--meta: %s has no metabyte; only sno has one", f.Name)
+				return cli.Usagef("--meta: %s has no metabyte; only sno has one", f.Name)
 			case !flags.Changed("node"):
 				p.Node = rand.IntN(f.NodeLimit())
 			case f.Nodes == nil:
-				return usagef("--node: %s has no node number", f.Name)
+				return cli.Usagef("--node: %s has no node number", f.Name)
 			case node < 0 || node >= f.NodeLimit():
-				return usagef("--node %d: want 0 to %d for %s", node, f.NodeLimit()-1, f.Name)
+				return cli.Usagef("--node %d: want 0 to %d for %s", node, f.NodeLimit()-1, f.Name)
 			default:
 				p.Node = node
 			}
 
-			out := bufio.NewWriterSize(c.out, 1<<16)
+			out := bufio.NewWriterSize(c.Out, 1<<16)
 			emit := c.emitter(out, f)
 			if at != "" {
 				if p.Time, err = c.parseTime(at); err != nil {
@@ -102,8 +103,8 @@ is a string, or as uuid.`,
 }
 
 // emitter returns a function that prints an ID to out.
-func (c *cli) emitter(out *bufio.Writer, f *ids.Format) func(ids.ID) error {
-	if !c.json() {
+func (c *app) emitter(out *bufio.Writer, f *ids.Format) func(ids.ID) error {
+	if !c.JSON() {
 		return func(id ids.ID) error {
 			b, err := id.AppendText(out.AvailableBuffer())
 			if err != nil {
@@ -133,16 +134,16 @@ func (c *cli) emitter(out *bufio.Writer, f *ids.Format) func(ids.ID) error {
 // emitAt emits IDs of one time.
 func emitAt(f *ids.Format, p ids.Parts, count int, emit func(ids.ID) error) error {
 	if count > f.Sequences {
-		return usagef("-n %d: with --at, want at most %d: the number of IDs of a %s node at one time", count, f.Sequences, f.Name)
+		return cli.Usagef("-n %d: with --at, want at most %d: the number of IDs of a %s node at one time", count, f.Sequences, f.Name)
 	}
 	for p.Sequence = range count {
 		p.Random = rand.Int64N(1 << f.RandomBits)
 		id, err := f.Compose(p)
 		if err != nil {
-			return &usageError{err}
+			return cli.Usage(err)
 		}
 		if id.IsZero() {
-			return usagef("--at: the first ID of %s at node 0 is zero, which is not an ID; pass another --node or a later time", f.Name)
+			return cli.Usagef("--at: the first ID of %s at node 0 is zero, which is not an ID; pass another --node or a later time", f.Name)
 		}
 		if err := emit(id); err != nil {
 			return err

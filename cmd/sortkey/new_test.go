@@ -30,7 +30,7 @@ func TestNew(t *testing.T) {
 			t.Errorf("new %s %s: code %d, errors %s", tt.name, tt.args, code, errs)
 			continue
 		}
-		c := newCLI(nil, nil, nil)
+		c := newApp(nil, nil, nil)
 		var l layoutFlags
 		if _, rest, ok := strings.Cut(tt.args, "--epoch "); ok {
 			l.epoch = strings.Fields(rest)[0]

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) nodesCommand() *cobra.Command {
+func (c *app) nodesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
 		Short: "List, reserve and release node numbers",
@@ -28,7 +29,7 @@ Spread64: its numbers are generator << 4 | cluster.`,
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if negative.MatchString(err.Error()) {
-			return usagef("negative node number: want 0 to 65535")
+			return cli.Usagef("negative node number: want 0 to 65535")
 		}
 		return cmd.Root().FlagErrorFunc()(cmd, err)
 	})
@@ -52,7 +53,7 @@ func parsePoolNumber(args []string) (pool string, number int, err error) {
 func parseNumber(s string) (int, error) {
 	number, err := strconv.ParseUint(s, 10, 16)
 	if err != nil {
-		return 0, usagef("node number %q: want 0 to 65535", s)
+		return 0, cli.Usagef("node number %q: want 0 to 65535", s)
 	}
 	return int(number), nil
 }
@@ -71,7 +72,7 @@ func openNodes(ctx context.Context, f *databaseFlags) (*nodes, error) {
 
 // write runs a statement, with begin, and returns the number of rows.
 func (n *nodes) write(ctx context.Context, statement string, args ...any) (rows int64, err error) {
-	err = begin(ctx, n, pgx.TxOptions{}, func(tx pgx.Tx) error {
+	err = cli.Begin(ctx, n, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, n.sql(statement), args...)
 		rows = tag.RowsAffected()
 		return err

@@ -10,11 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) nodesListCommand() *cobra.Command {
+func (c *app) nodesListCommand() *cobra.Command {
 	var flags databaseFlags
 	var all bool
 	cmd := &cobra.Command{
@@ -54,7 +55,7 @@ The columns of numbers:
 		Args: asUsage(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {
-				return usagef("--all lists the numbers of all pools: omit %s or --all", args[0])
+				return cli.Usagef("--all lists the numbers of all pools: omit %s or --all", args[0])
 			}
 			var pool string
 			var number int
@@ -85,7 +86,7 @@ The columns of numbers:
 	return cmd
 }
 
-func (c *cli) listPools(ctx context.Context, n *nodes) error {
+func (c *app) listPools(ctx context.Context, n *nodes) error {
 	health := n.health()
 	pools, err := health.Pools(ctx)
 	if err != nil {
@@ -104,7 +105,7 @@ func (c *cli) listPools(ctx context.Context, n *nodes) error {
 		results = append(results, result{p, slices.DeleteFunc(slices.Clone(report.Findings), func(f dbhealth.Finding) bool { return f.Of != p.Pool || !f.Counts() })})
 	}
 	header := table.Row{"Pool", "Size", "Held", "Reserved", "Free", "Ahead", "Fence", "Layout"}
-	err = printRows(c, results, header, func(p result) table.Row {
+	err = cli.PrintRows(c.Terminal, results, header, func(p result) table.Row {
 		var fence, layout any = "", "(not used yet)"
 		if p.FencedUntil != nil {
 			fence = p.FencedUntil.Stamp()
@@ -112,16 +113,16 @@ func (c *cli) listPools(ctx context.Context, n *nodes) error {
 		if p.Layout != nil {
 			layout = *p.Layout
 		}
-		return table.Row{p.Pool.Pool, cell(p.Size), p.Held, p.Reserved, cell(p.Free), p.Ahead, fence, layout}
+		return table.Row{p.Pool.Pool, cli.Cell(p.Size), p.Held, p.Reserved, cli.Cell(p.Free), p.Ahead, fence, layout}
 	})
-	if err != nil || c.json() {
+	if err != nil || c.JSON() {
 		return err
 	}
 	return c.printFindings(report.Findings)
 }
 
 // listNumbers prints the numbers of the pool in args, or of all pools.
-func (c *cli) listNumbers(ctx context.Context, n *nodes, args []string) error {
+func (c *app) listNumbers(ctx context.Context, n *nodes, args []string) error {
 	pool := ""
 	if len(args) > 0 {
 		pool = args[0]
@@ -138,7 +139,7 @@ func (c *cli) listNumbers(ctx context.Context, n *nodes, args []string) error {
 		return err
 	}
 	header := table.Row{"Pool", "Number", "State", "Holder", "Claimed", "Expires", "Mark", "Skew", "Term", "Note"}
-	return printRows(c, numbers, header, func(l dbhealth.Number) table.Row {
+	return cli.PrintRows(c.Terminal, numbers, header, func(l dbhealth.Number) table.Row {
 		var claimed, expires, mark, ahead string
 		if l.Holder != nil && l.ClaimedAt != nil {
 			claimed = l.ClaimedAt.From(l.Now)
@@ -150,9 +151,9 @@ func (c *cli) listNumbers(ctx context.Context, n *nodes, args []string) error {
 			mark, ahead = l.Mark.Stamp(), skew(l)
 		}
 		if l.FarAhead {
-			ahead = c.paint(text.FgYellow, ahead)
+			ahead = c.Paint(text.FgYellow, ahead)
 		}
-		return table.Row{l.Pool, l.Number, l.State, cell(l.Holder), claimed, expires, mark, ahead, l.Term, cell(l.Note)}
+		return table.Row{l.Pool, l.Number, l.State, cli.Cell(l.Holder), claimed, expires, mark, ahead, l.Term, cli.Cell(l.Note)}
 	})
 }
 
@@ -191,7 +192,7 @@ type node struct {
 
 // outOfRange returns the error of a number that a pool doesn't have.
 func outOfRange(pool string, number, size int) error {
-	return usagef("number %d of pool %s is out of range; want 0 to %d", number, pool, size-1)
+	return cli.Usagef("number %d of pool %s is out of range; want 0 to %d", number, pool, size-1)
 }
 
 // A nodeDefault is a default that uses a number.
@@ -242,13 +243,13 @@ func (n *nodes) node(ctx context.Context, pool string, number int) (node, error)
 	default:
 		return l, fmt.Errorf("number %d of pool %s is neither reserved nor held, and no program has claimed a number of this pool", number, pool)
 	}
-	l.Defaults, err = collect(ctx, n, pgx.RowToStructByName[nodeDefault], n.sql(`
+	l.Defaults, err = cli.Collect(ctx, n, pgx.RowToStructByName[nodeDefault], n.sql(`
 		SELECT d.kind, d.name, d.expression, d.from_setting FROM $s.node_defaults d
 		WHERE d.pool = $1 AND d.number = $2 ORDER BY d.kind, d.name`), pool, number)
 	return l, err
 }
 
-func (c *cli) listNumber(ctx context.Context, n *nodes, pool string, number int) error {
+func (c *app) listNumber(ctx context.Context, n *nodes, pool string, number int) error {
 	l, err := n.node(ctx, pool, number)
 	if err != nil {
 		return err
@@ -256,9 +257,9 @@ func (c *cli) listNumber(ctx context.Context, n *nodes, pool string, number int)
 	return c.printNode(l)
 }
 
-func (c *cli) printNode(l node) error {
-	if c.json() {
-		return c.printJSON(l)
+func (c *app) printNode(l node) error {
+	if c.JSON() {
+		return c.PrintJSON(l)
 	}
 	var rows []table.Row
 	add := func(label string, value any) { rows = append(rows, table.Row{label, value}) }
@@ -306,5 +307,5 @@ func (c *cli) printNode(l node) error {
 		add(label, fmt.Sprintf("%s %s, default %s", d.Kind, d.Name, d.Expression))
 		label = ""
 	}
-	return c.printBlock(rows)
+	return c.PrintBlock(rows)
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) nodesReleaseCommand() *cobra.Command {
+func (c *app) nodesReleaseCommand() *cobra.Command {
 	var flags databaseFlags
 	var usedUntil string
 	var force, stillUsed bool
@@ -44,7 +45,7 @@ mark at most, and the next holder starts after it.`,
 				}
 				t, err := c.parseTime(usedUntil)
 				if err != nil {
-					return nil, usagef("--used-until: %w", err)
+					return nil, cli.Usagef("--used-until: %w", err)
 				}
 				return &t, nil
 			}
@@ -58,10 +59,10 @@ mark at most, and the next holder starts after it.`,
 			defer n.Close()
 			// A time such as -1h is by the server's clock, as the default is.
 			var now time.Time
-			if err := readRow(cmd.Context(), n, []any{&now}, "SELECT clock_timestamp()"); err != nil {
+			if err := cli.ReadRow(cmd.Context(), n, []any{&now}, "SELECT clock_timestamp()"); err != nil {
 				return err
 			}
-			c.now = func() time.Time { return now }
+			c.Now = func() time.Time { return now }
 			used, err := until()
 			if err != nil {
 				return err
@@ -132,7 +133,7 @@ func (n *nodes) release(ctx context.Context, pool string, number int, used *time
 			return r, fmt.Errorf("number %d of pool %s has changed hands in the meantime; run sortkey nodes list %[2]s %[1]d", number, pool)
 		}
 	}
-	err = readRow(ctx, n, []any{&r.Mark}, n.sql(`SELECT `+dbhealth.MomentOf("s.mark")+` FROM $s.node_status s WHERE s.pool = $1 AND s.number = $2`), pool, number)
+	err = cli.ReadRow(ctx, n, []any{&r.Mark}, n.sql(`SELECT `+dbhealth.MomentOf("s.mark")+` FROM $s.node_status s WHERE s.pool = $1 AND s.number = $2`), pool, number)
 	return r, err
 }
 
@@ -150,7 +151,7 @@ func (n *nodes) refuseUsed(ctx context.Context, l node) error {
 			remedies = append(remedies, "change the default")
 		}
 	}
-	opaque, err := collect(ctx, n, pgx.RowTo[string], n.sql(`
+	opaque, err := cli.Collect(ctx, n, pgx.RowTo[string], n.sql(`
 		SELECT format('%s %s (default %s)', d.kind, d.name, d.expression) FROM $s.node_defaults d
 		WHERE d.number IS NULL AND NOT d.from_setting AND d.format = $1 ORDER BY 1 LIMIT 1`), strings.ReplaceAll(l.format, "-", "_"))
 	if err != nil {
@@ -161,7 +162,7 @@ func (n *nodes) refuseUsed(ctx context.Context, l node) error {
 		remedies = append(remedies, "pass a literal in that default")
 	}
 	// The workers of a Citus cluster have settings of their own.
-	settings, err := collect(ctx, n, pgx.RowTo[string], n.sql(`
+	settings, err := cli.Collect(ctx, n, pgx.RowTo[string], n.sql(`
 		SELECT 'ALTER ' || CASE
 			WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ROLE ALL' WHEN s.setrole = 0 THEN format('DATABASE %I', current_database())
 			WHEN s.setdatabase = 0 THEN format('ROLE %I', pg_get_userbyid(s.setrole)) ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(s.setrole), current_database()) END
@@ -174,7 +175,7 @@ func (n *nodes) refuseUsed(ctx context.Context, l node) error {
 		return err
 	}
 	var session string
-	if err := readRow(ctx, n, []any{&session}, "SELECT coalesce(current_setting($1, true), '')", n.Schema+".node"); err != nil {
+	if err := cli.ReadRow(ctx, n, []any{&session}, "SELECT coalesce(current_setting($1, true), '')", n.Schema+".node"); err != nil {
 		return err
 	}
 	if len(settings) > 0 || session == strconv.Itoa(l.setting) {
@@ -192,15 +193,15 @@ func (n *nodes) refuseUsed(ctx context.Context, l node) error {
 		l.Number.Number, l.Pool, strings.Join(uses, " and by "), strings.Join(remedies, ", "))
 }
 
-func (c *cli) printRelease(r release) error {
-	if c.json() {
-		return c.printJSON(r)
+func (c *app) printRelease(r release) error {
+	if c.JSON() {
+		return c.PrintJSON(r)
 	}
-	done, sessions := fmt.Sprintf("Took number %d of pool %s away from %s", r.Number, r.Pool, c.printable(fmt.Sprint(cell(r.Holder)))), ""
+	done, sessions := fmt.Sprintf("Took number %d of pool %s away from %s", r.Number, r.Pool, c.Printable(fmt.Sprint(cli.Cell(r.Holder)))), ""
 	if r.Released == "reservation" {
-		done = fmt.Sprintf("Released number %d of pool %s: %s", r.Number, r.Pool, c.printable(fmt.Sprint(cell(r.Note))))
+		done = fmt.Sprintf("Released number %d of pool %s: %s", r.Number, r.Pool, c.Printable(fmt.Sprint(cli.Cell(r.Note))))
 		sessions = "Sessions that have used the number can still use it until they end.\n"
 	}
-	_, err := fmt.Fprintf(c.out, "%s. Programs can claim it after its high-water mark, %s.\n%s", done, r.Mark.Stamp(), sessions)
+	_, err := fmt.Fprintf(c.Out, "%s. Programs can claim it after its high-water mark, %s.\n%s", done, r.Mark.Stamp(), sessions)
 	return err
 }

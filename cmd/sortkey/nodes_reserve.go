@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) nodesReserveCommand() *cobra.Command {
+func (c *app) nodesReserveCommand() *cobra.Command {
 	var flags databaseFlags
 	var note string
 	var whileHeld, newPool bool
@@ -45,7 +46,7 @@ its own. For such a pool before its first claim, pass --new-pool.`,
 					return err
 				}
 			} else if whileHeld {
-				return usagef("--while-held: want a NUMBER, since reserve chooses only numbers that nobody holds")
+				return cli.Usagef("--while-held: want a NUMBER, since reserve chooses only numbers that nobody holds")
 			}
 			n, err := openNodes(cmd.Context(), &flags)
 			if err != nil {
@@ -80,7 +81,7 @@ func (n *nodes) reserve(ctx context.Context, pool string, number int, note strin
 	r := reservation{Pool: pool, Number: number, Note: note}
 	var layout, database string
 	var size int
-	err := readRow(ctx, n, []any{&layout, &size, &database, &r.Note}, n.sql(`SELECT coalesce(p.layout, ''), coalesce(p.size, 0), quote_ident(current_database()), coalesce(nullif($2, ''), 'defaults of ' || current_database())
+	err := cli.ReadRow(ctx, n, []any{&layout, &size, &database, &r.Note}, n.sql(`SELECT coalesce(p.layout, ''), coalesce(p.size, 0), quote_ident(current_database()), coalesce(nullif($2, ''), 'defaults of ' || current_database())
 		FROM (SELECT) x LEFT JOIN $s.node_pool p ON p.name = $1`), pool, note)
 	if err != nil {
 		return r, err
@@ -91,17 +92,17 @@ func (n *nodes) reserve(ctx context.Context, pool string, number int, note strin
 	}
 	switch {
 	case size == 0 && !newPool && pool != "snowflake-si":
-		return r, usagef("pool %q doesn't exist; want %sone of %s, or pass --new-pool for the pool of a program that has not claimed a number yet",
+		return r, cli.Usagef("pool %q doesn't exist; want %sone of %s, or pass --new-pool for the pool of a program that has not claimed a number yet",
 			pool, similarPool(pool), strings.Join(formatPools, ", "))
 	case number < 0 && size == 0:
-		return r, usagef("pool %q doesn't exist yet, and its size is unknown: pass a NUMBER", pool)
+		return r, cli.Usagef("pool %q doesn't exist yet, and its size is unknown: pass a NUMBER", pool)
 	case size > 0 && number >= size:
 		return r, outOfRange(pool, number, size)
 	}
 	// A command conflicts with claims and with concurrent commands. At each conflict,
 	// one of them succeeds.
 	for range 1000 {
-		err = begin(ctx, n, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		err = cli.Begin(ctx, n, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 			return n.reserveOnce(ctx, tx, &r, number, size, whileHeld)
 		})
 		if sqlState(err) != "40001" { // serialization_failure
@@ -180,17 +181,17 @@ func (n *nodes) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, numb
 // that the clock has not passed.
 var markAhead = regexp.MustCompile(`high-water mark of ([0-9]+), and the clock is at`)
 
-func (c *cli) printReservation(r reservation) error {
-	if c.json() {
-		return c.printJSON(r)
+func (c *app) printReservation(r reservation) error {
+	if c.JSON() {
+		return c.PrintJSON(r)
 	}
-	out := fmt.Sprintf("Reserved number %d of pool %s: %s\n", r.Number, r.Pool, c.printable(r.Note))
+	out := fmt.Sprintf("Reserved number %d of pool %s: %s\n", r.Number, r.Pool, c.Printable(r.Note))
 	switch {
 	case r.Holder != nil:
-		out += c.printable(*r.Holder) + " still holds it. Stop this program, and run the command again before you use the number.\n"
+		out += c.Printable(*r.Holder) + " still holds it. Stop this program, and run the command again before you use the number.\n"
 	case r.Setting != nil:
 		out += "For column defaults, run this statement and reconnect:\n\n  " + *r.Setting + ";\n"
 	}
-	_, err := fmt.Fprint(c.out, out)
+	_, err := fmt.Fprint(c.Out, out)
 	return err
 }

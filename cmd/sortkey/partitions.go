@@ -12,12 +12,13 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) partitionsCommand() *cobra.Command {
+func (c *app) partitionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "partitions",
 		Short: "Maintain the partitions of tables by time",
@@ -30,7 +31,7 @@ manage_partitions manages.`,
 	return cmd
 }
 
-func (c *cli) partitionsListCommand() *cobra.Command {
+func (c *app) partitionsListCommand() *cobra.Command {
 	var database databaseFlags
 	cmd := &cobra.Command{
 		Use:   "list [TABLE]",
@@ -81,8 +82,8 @@ const exactRows = 10_000
 
 // listManaged prints the managed tables. If it cannot plan the steps of some, it
 // prints all tables and returns an error.
-func (c *cli) listManaged(ctx context.Context, db database, schema string) error {
-	health := dbhealth.New(db.std, dbhealth.Options{Config: migrations.Config{Schema: schema}, Now: c.now, Areas: []string{"partitions"}})
+func (c *app) listManaged(ctx context.Context, db database, schema string) error {
+	health := dbhealth.New(db.std, dbhealth.Options{Config: migrations.Config{Schema: schema}, Now: c.Now, Areas: []string{"partitions"}})
 	tables, err := health.ManagedTables(ctx)
 	if err != nil {
 		return db.explain(ctx, err, schema, mayMaintain)
@@ -98,8 +99,8 @@ func (c *cli) listManaged(ctx context.Context, db database, schema string) error
 			problems = append(problems, fmt.Errorf("%s: %w", t.Table, err))
 		}
 	}
-	if len(tables) == 0 && !c.json() {
-		_, err = fmt.Fprintf(c.out, "no managed tables: call %s.manage_partitions for a partitioned table\n", schema)
+	if len(tables) == 0 && !c.JSON() {
+		_, err = fmt.Fprintf(c.Out, "no managed tables: call %s.manage_partitions for a partitioned table\n", schema)
 		return err
 	}
 	report, err := health.Run(ctx)
@@ -112,10 +113,10 @@ func (c *cli) listManaged(ctx context.Context, db database, schema string) error
 		results = append(results, managedTable{t, slices.DeleteFunc(slices.Clone(findings), func(f dbhealth.Finding) bool { return f.Of != t.Table || !f.Counts() })})
 	}
 	header := table.Row{"Table", "Format", "Every", "Premake", "Retention", "Partitions", "Size", "Horizon", "Default", "To do"}
-	if err := printRows(c, results, header, c.managedRow); err != nil {
+	if err := cli.PrintRows(c.Terminal, results, header, c.managedRow); err != nil {
 		return err
 	}
-	if !c.json() {
+	if !c.JSON() {
 		problems = append(problems, c.printFindings(findings))
 	}
 	return errors.Join(problems...)
@@ -145,7 +146,7 @@ func inspect(ctx context.Context, health *dbhealth.Examination, t *dbhealth.Mana
 	return health.ReadSteps(ctx, t)
 }
 
-func (c *cli) managedRow(t managedTable) table.Row {
+func (c *app) managedRow(t managedTable) table.Row {
 	retention, horizon, rows, todo := "keep", "-", "-", "?"
 	if t.Retention != nil {
 		retention = t.RetentionAction + " after " + *t.Retention
@@ -187,7 +188,7 @@ type partition struct {
 	Rows      int64            `json:"rows"`
 }
 
-func (c *cli) listPartitions(ctx context.Context, db database, schema, name string) error {
+func (c *app) listPartitions(ctx context.Context, db database, schema, name string) error {
 	var oid uint32
 	var format *string
 	// The table can be in any schema of the search_path, so this statement is not in read.
@@ -195,14 +196,14 @@ func (c *cli) listPartitions(ctx context.Context, db database, schema, name stri
 	if err := db.QueryRow(ctx, "SELECT $1::text::regclass::oid", name).Scan(&oid); err != nil {
 		return err
 	}
-	err := readRow(ctx, db, []any{&format}, inSchema(schema, "SELECT (SELECT t.format FROM $s.partitioned_table t WHERE t.parent = $1::oid)"), oid)
+	err := cli.ReadRow(ctx, db, []any{&format}, inSchema(schema, "SELECT (SELECT t.format FROM $s.partitioned_table t WHERE t.parent = $1::oid)"), oid)
 	if err != nil {
 		return err
 	}
 	if format == nil {
 		return fmt.Errorf("partitions of %s are not managed; call %s.manage_partitions for the table first", name, schema)
 	}
-	partitions, err := collect(ctx, db, pgx.RowToStructByName[partition], inSchema(schema, `
+	partitions, err := cli.Collect(ctx, db, pgx.RowToStructByName[partition], inSchema(schema, `
 		SELECT format('%I.%I', n.nspname, c.relname) AS partition, `+dbhealth.MomentOf("lower(p.times)")+` AS "from", `+dbhealth.MomentOf("upper(p.times)")+` AS "to",
 			`+dbhealth.SizeOf+` AS bytes, `+dbhealth.EstimatedRows+` AS rows
 		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -211,7 +212,7 @@ func (c *cli) listPartitions(ctx context.Context, db database, schema, name stri
 	if err != nil {
 		return err
 	}
-	return printRows(c, partitions, table.Row{"Partition", "From", "To", "Size", "Rows"}, func(p partition) table.Row {
+	return cli.PrintRows(c.Terminal, partitions, table.Row{"Partition", "From", "To", "Size", "Rows"}, func(p partition) table.Row {
 		var from, to any = "default", ""
 		if p.From != nil {
 			from, to = p.From, p.To
@@ -264,7 +265,7 @@ func (s partitionStep) String() string {
 	return text
 }
 
-func (c *cli) partitionsRunCommand() *cobra.Command {
+func (c *app) partitionsRunCommand() *cobra.Command {
 	var database databaseFlags
 	var options migrations.PartitionOptions
 	cmd := &cobra.Command{
@@ -289,7 +290,7 @@ of the tables' owners, and USAGE on both schemas of the installation.`,
 		Args: asUsage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if t := options.LockTimeout; t < time.Millisecond || t > 24*time.Hour {
-				return usagef("--lock-timeout %s: want 1ms to 24h", t)
+				return cli.Usagef("--lock-timeout %s: want 1ms to 24h", t)
 			}
 			return c.maintain(cmd.Context(), &database, args, options)
 		},
@@ -301,7 +302,7 @@ of the tables' owners, and USAGE on both schemas of the installation.`,
 }
 
 // maintain plans or takes steps, for the table in args or for all.
-func (c *cli) maintain(ctx context.Context, database *databaseFlags, args []string, o migrations.PartitionOptions) error {
+func (c *app) maintain(ctx context.Context, database *databaseFlags, args []string, o migrations.PartitionOptions) error {
 	db, config, err := database.openInstalled(ctx)
 	if err != nil {
 		return err
@@ -312,7 +313,7 @@ func (c *cli) maintain(ctx context.Context, database *databaseFlags, args []stri
 	}
 	if !o.DryRun {
 		var standby bool
-		if err := readRow(ctx, db, []any{&standby}, "SELECT pg_is_in_recovery()"); err != nil {
+		if err := cli.ReadRow(ctx, db, []any{&standby}, "SELECT pg_is_in_recovery()"); err != nil {
 			return err
 		}
 		if standby {
@@ -330,13 +331,13 @@ func (c *cli) maintain(ctx context.Context, database *databaseFlags, args []stri
 	steps, err := migrations.MaintainPartitions(ctx, db.std, config, o)
 	if o.DryRun {
 		for i, s := range steps {
-			if i > 0 && !c.json() {
-				fmt.Fprintln(c.out)
+			if i > 0 && !c.JSON() {
+				fmt.Fprintln(c.Out)
 			}
 			unprinted = errors.Join(unprinted, c.printPlanned(s))
 		}
-		if err == nil && len(steps) == 0 && !c.json() {
-			_, unprinted = fmt.Fprintln(c.out, "nothing to do")
+		if err == nil && len(steps) == 0 && !c.JSON() {
+			_, unprinted = fmt.Fprintln(c.Out, "nothing to do")
 		}
 	}
 	switch failed := notPrinted(err); {
@@ -366,16 +367,16 @@ func notPrinted(err error) error {
 	return err
 }
 
-func (c *cli) printPlanned(s migrations.PartitionStep) error {
+func (c *app) printPlanned(s migrations.PartitionStep) error {
 	step := newPartitionStep(s, "planned")
-	if c.json() {
-		return c.printJSON(step)
+	if c.JSON() {
+		return c.PrintJSON(step)
 	}
-	_, err := fmt.Fprintf(c.out, "-- %s\nBEGIN;\n%s\nCOMMIT;\n", c.printable(step.String()), s.SQL)
+	_, err := fmt.Fprintf(c.Out, "-- %s\nBEGIN;\n%s\nCOMMIT;\n", c.Printable(step.String()), s.SQL)
 	return err
 }
 
-func (c *cli) printStep(s migrations.PartitionStep, took time.Duration) error {
+func (c *app) printStep(s migrations.PartitionStep, took time.Duration) error {
 	outcome := "done"
 	switch {
 	case errors.Is(s.Err, migrations.ErrLocked):
@@ -385,13 +386,13 @@ func (c *cli) printStep(s migrations.PartitionStep, took time.Duration) error {
 	}
 	step := newPartitionStep(s, outcome)
 	step.Seconds = took.Round(time.Millisecond).Seconds()
-	if c.json() {
-		return c.printJSON(step)
+	if c.JSON() {
+		return c.PrintJSON(step)
 	}
 	if s.Err != nil {
-		_, err := fmt.Fprintf(c.out, "%s: %s\n", outcome, c.printable(step.Problem))
+		_, err := fmt.Fprintf(c.Out, "%s: %s\n", outcome, c.Printable(step.Problem))
 		return err
 	}
-	_, err := fmt.Fprintf(c.out, "%s in %s\n", c.printable(step.String()), took.Round(time.Millisecond))
+	_, err := fmt.Fprintf(c.Out, "%s in %s\n", c.Printable(step.String()), took.Round(time.Millisecond))
 	return err
 }

@@ -8,11 +8,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) rangeCommand() *cobra.Command {
+func (c *app) rangeCommand() *cobra.Command {
 	var (
 		layout       layoutFlags
 		since, until string
@@ -46,10 +47,10 @@ part with upper case. A part that has quotes keeps them.
 		ValidArgsFunction: completeType([]string{"snowflake", "snowflake-si", "uid60", "sno", "uuid7"}),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if since == "" && until == "" {
-				return usagef("no window: pass --since, --until or both")
+				return cli.Usagef("no window: pass --since, --until or both")
 			}
 			if args[0] == "spread64" {
-				return usagef("spread64: the IDs don't sort by time, so a time window has no bounds: filter by sortkey.spread64_time(id), with an index on this expression")
+				return cli.Usagef("spread64: the IDs don't sort by time, so a time window has no bounds: filter by sortkey.spread64_time(id), with an index on this expression")
 			}
 			f, err := c.datedFormat(args[0], layout)
 			if err != nil {
@@ -72,12 +73,12 @@ part with upper case. A part that has quotes keeps them.
 			}
 			w, err := newWindow(f, from, to, name)
 			if err != nil {
-				return &usageError{err}
+				return cli.Usage(err)
 			}
-			if c.json() {
-				return c.printJSON(w)
+			if c.JSON() {
+				return c.PrintJSON(w)
 			}
-			return c.printBlock([]table.Row{{"lo", w.Lo}, {"hi", w.Hi}, {"where", w.Where}})
+			return c.PrintBlock([]table.Row{{"lo", w.Lo}, {"hi", w.Hi}, {"where", w.Where}})
 		},
 	}
 	layout.add(cmd)
@@ -147,7 +148,7 @@ var (
 // quoted returns the name of a column, such as id or o.id, with quotes where necessary.
 func quoted(column string) (string, error) {
 	if !columnName.MatchString(column) {
-		return "", usagef("--column %q: want a name such as id, o.id or '\"Order\".\"ID\"'", column)
+		return "", cli.Usagef("--column %q: want a name such as id, o.id or '\"Order\".\"ID\"'", column)
 	}
 	parts := namePart.FindAllString(column, -1)
 	for i, part := range parts {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/rekey"
 	"github.com/spf13/cobra"
 )
@@ -38,7 +39,7 @@ func (f *rekeyFlags) addStep(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.options.LockWait, "lock-wait", 10*time.Minute, "`duration` of all attempts")
 }
 
-func (c *cli) rekeyCommand() *cobra.Command {
+func (c *app) rekeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rekey",
 		Short: "Replace the primary key of a table in use",
@@ -106,17 +107,17 @@ func readSpec(name string) (rekey.Spec, error) {
 	var spec rekey.Spec
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return spec, &usageError{err}
+		return spec, cli.Usage(err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&spec); err != nil {
-		return spec, usagef("%s: %s; sortkey rekey --help shows an example", name, strings.TrimPrefix(err.Error(), "json: "))
+		return spec, cli.Usagef("%s: %s; sortkey rekey --help shows an example", name, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return spec, nil
 }
 
-func (c *cli) rekeyInspectCommand() *cobra.Command {
+func (c *app) rekeyInspectCommand() *cobra.Command {
 	var flags rekeyFlags
 	var sql bool
 	cmd := &cobra.Command{
@@ -150,7 +151,7 @@ With --sql, it prints the SQL of all steps.`,
 }
 
 // run connects to the database and calls f.
-func (f *rekeyFlags) run(c *cli, cmd *cobra.Command, fn func(ctx context.Context, db database) error) error {
+func (f *rekeyFlags) run(c *app, cmd *cobra.Command, fn func(ctx context.Context, db database) error) error {
 	db, config, err := f.openInstalled(cmd.Context())
 	if err != nil {
 		return err
@@ -164,16 +165,16 @@ func (f *rekeyFlags) run(c *cli, cmd *cobra.Command, fn func(ctx context.Context
 		case p.Done:
 			c.printAction(p, now.Sub(began))
 			began, shown = now, now
-		case now.Sub(shown) < progressInterval:
+		case now.Sub(shown) < cli.ProgressInterval:
 		case p.Waiting != "":
 			shown = now
-			fmt.Fprintf(c.errs, "%s: waiting: %s\n", c.printable(p.Action), c.printable(p.Waiting))
+			fmt.Fprintf(c.Errs, "%s: waiting: %s\n", c.Printable(p.Action), c.Printable(p.Waiting))
 		case p.Phase != "":
 			shown = now
-			fmt.Fprintf(c.errs, "%s: %s\n", c.printable(p.Action), p.Phase)
+			fmt.Fprintf(c.Errs, "%s: %s\n", c.Printable(p.Action), p.Phase)
 		default:
 			shown = now
-			fmt.Fprintf(c.errs, "%s: %s\n", c.printable(p.Action), filled(p))
+			fmt.Fprintf(c.Errs, "%s: %s\n", c.Printable(p.Action), filled(p))
 		}
 	}
 	err = fn(cmd.Context(), db)
@@ -186,7 +187,7 @@ func (f *rekeyFlags) run(c *cli, cmd *cobra.Command, fn func(ctx context.Context
 		}
 		return errFound
 	case err != nil && strings.HasPrefix(err.Error(), "rekey: Options.Schema:"):
-		return usagef("--views%s", strings.TrimPrefix(err.Error(), "rekey: Options.Schema"))
+		return cli.Usagef("--views%s", strings.TrimPrefix(err.Error(), "rekey: Options.Schema"))
 	}
 	return db.explain(cmd.Context(), err, config.Schema)
 }
@@ -204,33 +205,33 @@ func filled(p rekey.Progress) string {
 }
 
 // printAction prints an action that has ended.
-func (c *cli) printAction(p rekey.Progress, took time.Duration) {
-	if c.json() {
-		_ = c.printJSON(struct {
+func (c *app) printAction(p rekey.Progress, took time.Duration) {
+	if c.JSON() {
+		_ = c.PrintJSON(struct {
 			Step    rekey.Step `json:"step"`
 			Action  string     `json:"action"`
 			Seconds float64    `json:"seconds"`
 		}{p.Step, p.Action, took.Round(time.Millisecond).Seconds()})
 		return
 	}
-	fmt.Fprintf(c.out, "%s in %s\n", c.printable(p.Action), took.Round(time.Millisecond))
+	fmt.Fprintf(c.Out, "%s in %s\n", c.Printable(p.Action), took.Round(time.Millisecond))
 }
 
 // printFinding prints the reason why a step can't end.
-func (c *cli) printFinding(finding string) error {
-	if c.json() {
-		return c.printJSON(struct {
+func (c *app) printFinding(finding string) error {
+	if c.JSON() {
+		return c.PrintJSON(struct {
 			Finding string `json:"finding"`
 		}{finding})
 	}
-	_, err := fmt.Fprintln(c.out, finding)
+	_, err := fmt.Fprintln(c.Out, finding)
 	return err
 }
 
-func (c *cli) printPlan(plan *rekey.Plan, sql bool) error {
+func (c *app) printPlan(plan *rekey.Plan, sql bool) error {
 	switch {
-	case c.json():
-		if err := c.printJSON(plan); err != nil {
+	case c.JSON():
+		if err := c.PrintJSON(plan); err != nil {
 			return err
 		}
 	case sql && len(plan.Problems) == 0:
@@ -246,7 +247,7 @@ func (c *cli) printPlan(plan *rekey.Plan, sql bool) error {
 				rows = append(rows, table.Row{t.Name, humanize.Comma(t.Rows), column.Name, column.OldType, column.NewType, to})
 			}
 		}
-		if err := c.printTable(table.Row{"Table", "Rows", "Column", "From", "To", "Use"}, rows); err != nil {
+		if err := c.PrintTable(table.Row{"Table", "Rows", "Column", "From", "To", "Use"}, rows); err != nil {
 			return err
 		}
 		for _, list := range []struct {
@@ -254,7 +255,7 @@ func (c *cli) printPlan(plan *rekey.Plan, sql bool) error {
 			problems []rekey.Problem
 		}{{"note", plan.Notes}, {"problem", plan.Problems}} {
 			for _, p := range list.problems {
-				if _, err := fmt.Fprintf(c.out, "\n%s: %s %s\n  %s\n", list.title, c.printable(p.Object), c.printable(p.Reason), c.printable(p.Remedy)); err != nil {
+				if _, err := fmt.Fprintf(c.Out, "\n%s: %s %s\n  %s\n", list.title, c.Printable(p.Object), c.Printable(p.Reason), c.Printable(p.Remedy)); err != nil {
 					return err
 				}
 			}
@@ -267,26 +268,26 @@ func (c *cli) printPlan(plan *rekey.Plan, sql bool) error {
 }
 
 // printSQL prints the statements of actions.
-func (c *cli) printSQL(actions []rekey.Action) error {
+func (c *app) printSQL(actions []rekey.Action) error {
 	for i, a := range actions {
-		if c.json() {
-			if err := c.printJSON(a); err != nil {
+		if c.JSON() {
+			if err := c.PrintJSON(a); err != nil {
 				return err
 			}
 			continue
 		}
 		if i > 0 {
-			fmt.Fprintln(c.out)
+			fmt.Fprintln(c.Out)
 		}
 		kind := map[string]string{"backfill": ": a batch, and a query for more rows", "check": ": each row is an error", "trial": ": rolled back"}[a.Kind]
-		if _, err := fmt.Fprintf(c.out, "-- %s: %s%s\n%s;\n", a.Step, c.printable(a.Title), kind, strings.Join(a.SQL, ";\n")); err != nil {
+		if _, err := fmt.Fprintf(c.Out, "-- %s: %s%s\n%s;\n", a.Step, c.Printable(a.Title), kind, strings.Join(a.SQL, ";\n")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *cli) rekeyExpandCommand() *cobra.Command {
+func (c *app) rekeyExpandCommand() *cobra.Command {
 	var flags rekeyFlags
 	cmd := &cobra.Command{
 		Use:   "expand FILE",
@@ -322,7 +323,7 @@ expand changes nothing.`,
 }
 
 // rekeyStepCommand returns the command of a step that needs no FILE.
-func (c *cli) rekeyStepCommand(step rekey.Step, short, long string, do func(context.Context, *sql.DB, rekey.Options) error) *cobra.Command {
+func (c *app) rekeyStepCommand(step rekey.Step, short, long string, do func(context.Context, *sql.DB, rekey.Options) error) *cobra.Command {
 	var flags rekeyFlags
 	var yes bool
 	cmd := &cobra.Command{
@@ -332,8 +333,8 @@ func (c *cli) rekeyStepCommand(step rekey.Step, short, long string, do func(cont
 		Args:  asUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ask := step == rekey.StepContract && !yes && !flags.dryRun
-			if ask && !terminal(c.in) {
-				return usagef("standard input is not a terminal, so contract cannot ask for confirmation: pass --yes to drop the old keys")
+			if ask && !cli.IsTerminal(c.In) {
+				return cli.Usagef("standard input is not a terminal, so contract cannot ask for confirmation: pass --yes to drop the old keys")
 			}
 			return flags.run(c, cmd, func(ctx context.Context, db database) error {
 				if ask {
@@ -371,20 +372,20 @@ func (c *cli) rekeyStepCommand(step rekey.Step, short, long string, do func(cont
 }
 
 // confirmContract asks for the name of the schema of the views, if contract is the next step.
-func (c *cli) confirmContract(ctx context.Context, db database, o rekey.Options) error {
+func (c *app) confirmContract(ctx context.Context, db database, o rekey.Options) error {
 	s, err := rekey.ReadStatus(ctx, db.std, o)
 	if err != nil || s.Next != rekey.StepContract {
 		return err // contract reports the next step
 	}
 	var database string
-	if err := readRow(ctx, db, []any{&database}, "SELECT current_database()"); err != nil {
+	if err := cli.ReadRow(ctx, db, []any{&database}, "SELECT current_database()"); err != nil {
 		return err
 	}
 	tables := make([]string, len(s.Spec.Keys))
 	for i, k := range s.Spec.Keys {
-		tables[i] = c.printable(k.Table)
+		tables[i] = c.Printable(k.Table)
 	}
-	return c.confirm(ctx, fmt.Sprintf("Contract drops the old keys of %s in database %s, permanently. No program of the old version may run.", strings.Join(tables, ", "), c.printable(database)),
+	return c.confirm(ctx, fmt.Sprintf("Contract drops the old keys of %s in database %s, permanently. No program of the old version may run.", strings.Join(tables, ", "), c.Printable(database)),
 		o.Schema, "contract changed nothing")
 }
 
@@ -399,7 +400,7 @@ type rekeyStatus struct {
 	UpdatedAt *time.Time `json:"updated_at"`
 }
 
-func (c *cli) rekeyStatusCommand() *cobra.Command {
+func (c *app) rekeyStatusCommand() *cobra.Command {
 	var flags rekeyFlags
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -421,9 +422,9 @@ they are equal, the step is incomplete, and ACTION is the action that comes next
 	return cmd
 }
 
-func (c *cli) printRekeyStatus(s rekey.Status, views string) error {
-	if s.Step == "" && !c.json() {
-		_, err := fmt.Fprintf(c.out, "no rekey with schema %s; the next step is expand\n", views)
+func (c *app) printRekeyStatus(s rekey.Status, views string) error {
+	if s.Step == "" && !c.JSON() {
+		_, err := fmt.Fprintf(c.Out, "no rekey with schema %s; the next step is expand\n", views)
 		return err
 	}
 	status := rekeyStatus{Tables: []string{}, Step: s.Step, Next: s.Next, Action: s.Action}
@@ -438,14 +439,14 @@ func (c *cli) printRekeyStatus(s rekey.Status, views string) error {
 	if s.Step != "" {
 		status.StartedAt, status.UpdatedAt = &s.StartedAt, &s.UpdatedAt
 	}
-	if c.json() {
-		return c.printJSON(status)
+	if c.JSON() {
+		return c.PrintJSON(status)
 	}
 	rows := []table.Row{{"tables", strings.Join(status.Tables, ", ")}, {"last step", string(s.Step)}, {"next step", string(s.Next)}}
 	if status.Action != "" {
 		rows = append(rows, table.Row{"next action", fmt.Sprintf("%s (%d left)", status.Action, status.Left)})
 	}
-	return c.printBlock(append(rows,
+	return c.PrintBlock(append(rows,
 		table.Row{"started", fmt.Sprintf("%s (%s)", stamp(s.StartedAt), c.ago(s.StartedAt))},
 		table.Row{"updated", fmt.Sprintf("%s (%s)", stamp(s.UpdatedAt), c.ago(s.UpdatedAt))}))
 }

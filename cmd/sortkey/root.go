@@ -7,30 +7,23 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
-// A cli holds the streams of the process and the flags of all commands.
-type cli struct {
-	in     io.Reader
-	out    io.Writer // results
-	errs   io.Writer // errors and progress
-	help   *helpWriter
-	output string // table or json
-	now    func() time.Time
+// An app holds the terminal and the flags of all commands.
+type app struct {
+	*cli.Terminal
+	help *helpWriter
 }
 
-func newCLI(in io.Reader, out, errs io.Writer) *cli {
-	visible := newVisibleWriter(out)
-	c := &cli{in: in, out: visible, errs: newVisibleWriter(errs), help: &helpWriter{Writer: visible}, now: time.Now}
-	visible.colors = c.paints()
-	return c
+func newApp(in io.Reader, out, errs io.Writer) *app {
+	t := cli.NewTerminal(in, out, errs)
+	return &app{Terminal: t, help: &helpWriter{Writer: t.Out}}
 }
 
-func (c *cli) rootCommand() *cobra.Command {
+func (c *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sortkey",
 		Short: "Work with time-sortable primary keys in Postgres",
@@ -46,8 +39,8 @@ results ends early, such as head, the shell shows 141, as for other commands.`,
 		SilenceUsage:  true,
 		Args:          asUsage(cobra.NoArgs),
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if c.output != "table" && c.output != "json" {
-				return usagef("--output %q: want table or json", c.output)
+			if c.Output != "table" && c.Output != "json" {
+				return cli.Usagef("--output %q: want table or json", c.Output)
 			}
 			return nil
 		},
@@ -55,7 +48,7 @@ results ends early, such as head, the shell shows 141, as for other commands.`,
 	}
 	root.SetOut(c.help) // InitDefaultCompletionCmd reads it
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-	root.PersistentFlags().StringVarP(&c.output, "output", "o", "table", "`format` of results: table or json (one object per line)")
+	root.PersistentFlags().StringVarP(&c.Output, "output", "o", "table", "`format` of results: table or json (one object per line)")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddGroup(
 		&cobra.Group{ID: "ids", Title: "IDs:"},
@@ -98,9 +91,9 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 func flagError(err error) error {
 	var number *strconv.NumError
 	if errors.As(err, &number) {
-		return usagef("%s%w", strings.TrimSuffix(err.Error(), number.Error()), number.Err)
+		return cli.Usagef("%s%w", strings.TrimSuffix(err.Error(), number.Error()), number.Err)
 	}
-	return &usageError{err}
+	return cli.Usage(err)
 }
 
 // version returns the version of the module that the command was installed from.
@@ -109,10 +102,4 @@ func version() string {
 		return info.Main.Version
 	}
 	return "(devel)"
-}
-
-// terminal reports whether a stream is a terminal.
-func terminal(stream any) bool {
-	f, ok := file(stream)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 )
 
 // timeForms describes the times that parseTime accepts, for help texts and errors.
@@ -26,10 +27,10 @@ var timeLayouts = []string{
 
 // parseTime parses a time of the command line: an absolute time, or one relative to
 // now.
-func (c *cli) parseTime(s string) (time.Time, error) {
+func (c *app) parseTime(s string) (time.Time, error) {
 	t, err := c.parseAnyTime(s)
 	if err == nil && t.IsZero() {
-		err = usagef("time %q: want a time after 0001-01-01", s)
+		err = cli.Usagef("time %q: want a time after 0001-01-01", s)
 	}
 	return t, err
 }
@@ -38,9 +39,9 @@ func (c *cli) parseTime(s string) (time.Time, error) {
 var unixMilliseconds = regexp.MustCompile(`^[1-9][0-9]{11,12}$`)
 
 // parseEpoch parses the epoch of a layout, a time or Unix milliseconds.
-func (c *cli) parseEpoch(s string) (time.Time, error) {
+func (c *app) parseEpoch(s string) (time.Time, error) {
 	if s == "now" || s != "" && (s[0] == '-' || s[0] == '+') {
-		return time.Time{}, usagef("epoch %q: want a fixed time such as 2026-01-01, since all programs must use the same one", s)
+		return time.Time{}, cli.Usagef("epoch %q: want a fixed time such as 2026-01-01, since all programs must use the same one", s)
 	}
 	if unixMilliseconds.MatchString(s) {
 		ms, _ := strconv.ParseInt(s, 10, 64)
@@ -48,30 +49,30 @@ func (c *cli) parseEpoch(s string) (time.Time, error) {
 	}
 	t, err := c.parseTime(s)
 	if err != nil && strings.Trim(s, "0123456789") == "" {
-		err = usagef("%w; or 12 or 13 digits of Unix milliseconds", err)
+		err = cli.Usagef("%w; or 12 or 13 digits of Unix milliseconds", err)
 	}
 	return t, err
 }
 
 // epochFlag returns the time of a flag, or the zero time if the flag is empty.
-func (c *cli) epochFlag(flag, value string) (time.Time, error) {
+func (c *app) epochFlag(flag, value string) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
 	}
 	t, err := c.parseEpoch(value)
 	if err != nil {
-		return t, usagef("--%s: %w", flag, err)
+		return t, cli.Usagef("--%s: %w", flag, err)
 	}
 	return t, nil
 }
 
-func (c *cli) parseAnyTime(s string) (time.Time, error) {
+func (c *app) parseAnyTime(s string) (time.Time, error) {
 	if s == "now" {
-		return c.now().UTC(), nil
+		return c.Now().UTC(), nil
 	}
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		if d, err := parseOffset(s); err == nil {
-			return c.now().UTC().Add(d), nil
+			return c.Now().UTC().Add(d), nil
 		}
 	}
 	for _, layout := range timeLayouts {
@@ -79,7 +80,7 @@ func (c *cli) parseAnyTime(s string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, usagef("time %q: want %s", s, timeForms)
+	return time.Time{}, cli.Usagef("time %q: want %s", s, timeForms)
 }
 
 // parseOffset parses a signed duration that can begin with days, such as -7d or
@@ -116,7 +117,7 @@ func (t idTime) MarshalJSON() ([]byte, error) {
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") }
 
 // ago returns the distance of t from now.
-func (c *cli) ago(t time.Time) string { return distance(t, c.now()) }
+func (c *app) ago(t time.Time) string { return distance(t, c.Now()) }
 
 // distance returns the distance of t from now, such as "3 hours ago" or "2 days from now".
 func distance(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }

@@ -4,13 +4,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 )
 
 // testNow is the time of the clock in tests.
 var testNow = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 func TestParseTime(t *testing.T) {
-	c := &cli{now: func() time.Time { return testNow }}
+	c := &app{Terminal: &cli.Terminal{Now: func() time.Time { return testNow }}}
 	for _, tt := range []struct{ in, want string }{
 		{"now", "2026-11-23T12:00:00Z"},
 		{"-24h", "2026-11-22T12:00:00Z"},
@@ -39,7 +41,7 @@ func TestParseTime(t *testing.T) {
 }
 
 func TestAgo(t *testing.T) {
-	c := &cli{now: func() time.Time { return testNow }}
+	c := &app{Terminal: &cli.Terminal{Now: func() time.Time { return testNow }}}
 	for _, tt := range []struct {
 		offset time.Duration
 		want   string

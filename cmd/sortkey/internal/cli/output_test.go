@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 // escape sequence.
 func TestPrintTableEscapes(t *testing.T) {
 	var out bytes.Buffer
-	c := newCLI(nil, &out, nil)
+	c := NewTerminal(nil, &out, nil)
 	rows := []table.Row{
 		{1, "Größe — 表 \U0001f600"},
 		{2, "a\nb\rc\td"},
@@ -19,7 +19,7 @@ func TestPrintTableEscapes(t *testing.T) {
 		{4, "\u202eevil \u0085 \x9b31m \x7f"},
 		{5, `C:\new`},
 	}
-	if err := c.printTable(table.Row{"N", "Note"}, rows); err != nil {
+	if err := c.PrintTable(table.Row{"N", "Note"}, rows); err != nil {
 		t.Fatal(err)
 	}
 	want := `N  NOTE

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -73,8 +73,8 @@ func needsEscape(r rune) bool {
 	return r == utf8.RuneError || r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// file returns the file that a stream writes to or reads from, if it is one.
-func file(stream any) (*os.File, bool) {
+// File returns the file that a stream writes to or reads from, if it is one.
+func File(stream any) (*os.File, bool) {
 	if v, ok := stream.(*visibleWriter); ok {
 		stream = v.w
 	}

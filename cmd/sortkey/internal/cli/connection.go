@@ -1,6 +1,7 @@
-package main
+package cli
 
 import (
+	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -8,12 +9,17 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 )
@@ -71,23 +77,55 @@ func parseReason(err error) string {
 	return reason
 }
 
-// isLost reports whether err is that of a lost connection.
-func isLost(err error) bool {
+// Config returns the connection settings of a URL or connection string, by default of the
+// variables in the environment.
+func Config(url string) (*pgxpool.Config, error) {
+	if url == "" {
+		url = os.Getenv("DATABASE_URL")
+	}
+	if url == "" && os.Getenv("PGHOST") == "" && os.Getenv("PGSERVICE") == "" {
+		return nil, Usagef("no database: pass --database postgres://user@host/name, or set DATABASE_URL")
+	}
+	config, err := parseConfig(url)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 10 * time.Second
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "sortkey"
+	}
+	// An interrupt cancels the statement on the server, too. Otherwise it would still wait
+	// for its locks after the process has ended, and block other sessions behind it.
+	config.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 5 * time.Second}
+	}
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		utc := &pgtype.TimestamptzCodec{ScanLocation: time.UTC} // JSON has times in UTC
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: utc})
+		return nil
+	}
+	return config, nil
+}
+
+// IsLost reports whether err is that of a lost connection.
+func IsLost(err error) bool {
 	return slices.ContainsFunc([]error{
 		driver.ErrBadConn, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET, net.ErrClosed, pgconn.ErrConnClosed,
 	}, func(lost error) bool { return errors.Is(err, lost) })
 }
 
-// explainConnection adds the address, the user and the database to the error of a lost
+// ExplainConnection adds the address, the user and the database to the error of a lost
 // or failed connection, and what to check.
-func explainConnection(command *cobra.Command, err error) error {
+func ExplainConnection(command *cobra.Command, err error) error {
 	var failed *pgconn.ConnectError
 	var server *pgconn.PgError
 	switch {
 	case errors.As(err, &failed):
 		cause := lastCause(failed.Unwrap(), failed.Config)
 		return fmt.Errorf("connect to %s: %w%s", target(failed.Config), cause, remedy(cause))
-	case errors.As(err, &server) || !isLost(err):
+	case errors.As(err, &server) || !IsLost(err):
 		return err
 	}
 	flag := command.Flags().Lookup("database")
@@ -100,7 +138,7 @@ func explainConnection(command *cobra.Command, err error) error {
 	}
 	var targets []string
 	for _, url := range urls {
-		config, configErr := (&databaseFlags{url: url}).config()
+		config, configErr := Config(url)
 		if configErr != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -10,12 +10,12 @@ import (
 func TestProgressLines(t *testing.T) {
 	var b bytes.Buffer
 	now := time.Unix(0, 0)
-	c := newCLI(nil, nil, &b)
-	c.now = func() time.Time { return now }
-	p := c.newProgress(1_000_000)
+	c := NewTerminal(nil, nil, &b)
+	c.Now = func() time.Time { return now }
+	p := c.NewProgress(1_000_000)
 	for range 12 {
 		now = now.Add(time.Second)
-		p.add(100_000)
+		p.Add(100_000)
 	}
 	want := "500,000 of about 1,000,000 rows (50%), 100,000 rows/s, 5s left\n" +
 		"1,000,000 of about 1,000,000 rows (100%), 100,000 rows/s, 0s left\n"

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -69,21 +69,12 @@ func TestCutColors(t *testing.T) {
 	}
 }
 
-// Completion scripts and help texts pass unchanged.
-func TestVisibleScripts(t *testing.T) {
-	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if script, _, _ := execute(t, "", "completion", shell); strings.Contains(script, `\u00`) {
-			t.Errorf("completion %s has escapes", shell)
-		}
-	}
-}
-
 // JSON stays JSON, with the same strings.
 func TestVisibleJSON(t *testing.T) {
 	var b bytes.Buffer
-	c := newCLI(strings.NewReader(""), &b, &b)
+	c := NewTerminal(strings.NewReader(""), &b, &b)
 	text := "a\x1b\u009b\u202e\u2028\U000e0041\n表"
-	if err := c.printJSON(text); err != nil {
+	if err := c.PrintJSON(text); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range strings.TrimSuffix(b.String(), "\n") {
@@ -94,13 +85,5 @@ func TestVisibleJSON(t *testing.T) {
 	var back string
 	if err := json.Unmarshal(b.Bytes(), &back); err != nil || back != text {
 		t.Errorf("want %q, got %q, %v", text, back, err)
-	}
-}
-
-// An error can't begin a line of its own.
-func TestErrorLines(t *testing.T) {
-	_, errs, code := execute(t, "", "inspect", "x\nok: forged\x1b[2J")
-	if code == exitOK || strings.Contains(errs, "\nok") || strings.Contains(errs, "\x1b") {
-		t.Errorf("got code %d and %q", code, errs)
 	}
 }

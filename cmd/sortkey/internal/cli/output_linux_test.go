@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"os"
@@ -18,11 +18,11 @@ func TestPaintedStreams(t *testing.T) {
 	defer terminal.Close()
 	for _, noColor := range []string{"", "1"} {
 		t.Setenv("NO_COLOR", noColor)
-		c := newCLI(nil, terminal, terminal)
-		if got := c.out.(*visibleWriter).colors; got != (noColor == "") {
+		c := NewTerminal(nil, terminal, terminal)
+		if got := c.Out.(*visibleWriter).colors; got != (noColor == "") {
 			t.Errorf("NO_COLOR=%q: results: got colors %t", noColor, got)
 		}
-		if c.errs.(*visibleWriter).colors {
+		if c.Errs.(*visibleWriter).colors {
 			t.Errorf("NO_COLOR=%q: errors have colors", noColor)
 		}
 	}
@@ -37,14 +37,14 @@ func TestPaintedCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	c := newCLI(nil, terminal, nil)
+	c := NewTerminal(nil, terminal, nil)
 	for _, color := range []text.Color{text.Bold, text.Faint, text.FgRed, text.FgGreen, text.FgYellow} {
-		if got := c.printable(c.paint(color, "a\nb")); got != strings.ReplaceAll(c.paint(color, "a\nb"), "\n", `\n`) || !strings.HasPrefix(got, "\x1b[") {
+		if got := c.Printable(c.Paint(color, "a\nb")); got != strings.ReplaceAll(c.Paint(color, "a\nb"), "\n", `\n`) || !strings.HasPrefix(got, "\x1b[") {
 			t.Errorf("got %q", got)
 		}
 	}
 	for _, data := range []string{"\x1b[2J\x1b[8mx\x1b[0m", "\x1b[90mhides the text behind it", "a\x1b[31mb\x1b[0m"} {
-		if got := c.printable(data); strings.Contains(got, "\x1b") {
+		if got := c.Printable(data); strings.Contains(got, "\x1b") {
 			t.Errorf("%q: got %q", data, got)
 		}
 	}

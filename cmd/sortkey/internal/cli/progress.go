@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// A progress prints how many rows a command has read, as a line every few seconds.
-type progress struct {
+// A Progress prints how many rows a command has read, as a line every few seconds.
+type Progress struct {
 	w     io.Writer
 	now   func() time.Time
 	total int64 // estimated, at least 1
@@ -18,20 +18,20 @@ type progress struct {
 	shown time.Time // the time of the last line
 }
 
-// progressInterval is the time between lines.
-const progressInterval = 5 * time.Second
+// ProgressInterval is the time between lines.
+const ProgressInterval = 5 * time.Second
 
-// newProgress returns a progress over an estimated number of rows.
-func (c *cli) newProgress(total int64) *progress {
-	return &progress{w: c.errs, now: c.now, total: max(total, 1), begun: c.now(), shown: c.now()}
+// NewProgress returns a progress over an estimated number of rows.
+func (c *Terminal) NewProgress(total int64) *Progress {
+	return &Progress{w: c.Errs, now: c.Now, total: max(total, 1), begun: c.Now(), shown: c.Now()}
 }
 
-// add adds rows that the command has read.
-func (p *progress) add(rows int64) {
+// Add adds rows that the command has read.
+func (p *Progress) Add(rows int64) {
 	p.rows += rows
 	p.total = max(p.total, p.rows)
 	now := p.now()
-	if now.Sub(p.shown) < progressInterval {
+	if now.Sub(p.shown) < ProgressInterval {
 		return
 	}
 	p.shown = now

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+)
+
+// A Terminal holds the streams of the process, and how results are printed.
+type Terminal struct {
+	In     io.Reader
+	Out    io.Writer // results
+	Errs   io.Writer // errors and progress
+	Output string    // table or json
+	Now    func() time.Time
+}
+
+// NewTerminal returns a terminal that escapes what it prints.
+func NewTerminal(in io.Reader, out, errs io.Writer) *Terminal {
+	visible := newVisibleWriter(out)
+	c := &Terminal{In: in, Out: visible, Errs: newVisibleWriter(errs), Now: time.Now}
+	visible.colors = c.Paints()
+	return c
+}
+
+// IsTerminal reports whether a stream is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := File(stream)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// JSON reports whether results are printed as JSON.
+func (c *Terminal) JSON() bool { return c.Output == "json" }
+
+// PrintJSON prints a result as one line of JSON.
+func (c *Terminal) PrintJSON(v any) error {
+	encoder := json.NewEncoder(c.Out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+// PrintTable prints rows below a header in capitals, without borders. It prints
+// nothing if there are no rows. Cells can be painted.
+func (c *Terminal) PrintTable(header table.Row, rows []table.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	w := table.NewWriter()
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	style.Format.Header = text.FormatDefault
+	w.SetStyle(style)
+	w.SuppressTrailingSpaces()
+	if header != nil {
+		painted := make(table.Row, len(header))
+		for i, name := range header {
+			painted[i] = c.Paint(text.Bold, strings.ToUpper(name.(string)))
+		}
+		w.AppendHeader(painted)
+	}
+	for _, row := range rows {
+		cells := make(table.Row, len(row))
+		for i, value := range row {
+			if s, ok := value.(string); ok {
+				value = c.Printable(s)
+			}
+			cells[i] = value
+		}
+		w.AppendRow(cells)
+	}
+	_, err := c.Out.Write([]byte(w.Render() + "\n"))
+	return err
+}
+
+// PrintBlock prints labels and values.
+func (c *Terminal) PrintBlock(rows []table.Row) error {
+	for _, row := range rows {
+		row[0] = c.Paint(text.Faint, row[0].(string))
+	}
+	return c.PrintTable(nil, rows)
+}
+
+// PrintRows prints each result as a line of JSON, or as a row of a table.
+func PrintRows[T any](c *Terminal, results []T, header table.Row, row func(T) table.Row) error {
+	var rows []table.Row
+	for _, r := range results {
+		if !c.JSON() {
+			rows = append(rows, row(r))
+		} else if err := c.PrintJSON(r); err != nil {
+			return err
+		}
+	}
+	return c.PrintTable(header, rows)
+}
+
+// Cell returns the value, or "" for nil.
+func Cell[T any](v *T) any {
+	if v == nil {
+		return ""
+	}
+	return *v
+}
+
+// paintedCell matches a result of Paint. A color in a part of a text comes from a name or a
+// note, and could hide the text behind it.
+var paintedCell = regexp.MustCompile(`^(\x1b\[(?:[12]|3[123]|90)m)([^\x1b]*)(\x1b\[0m)$`)
+
+// Printable returns s with escapes such as \n and \x1b for control characters, which
+// could otherwise forge rows and change the terminal. It keeps the color of paint.
+func (c *Terminal) Printable(s string) string {
+	if m := paintedCell.FindStringSubmatch(s); m != nil && c.Paints() {
+		return m[1] + c.Printable(m[2]) + m[3]
+	}
+	var b strings.Builder
+	for s != "" {
+		r, size := utf8.DecodeRuneInString(s)
+		if unicode.IsGraphic(r) && (r != utf8.RuneError || size > 1) {
+			b.WriteString(s[:size])
+		} else {
+			quoted := strconv.QuoteToGraphic(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// Paints reports whether paint adds colors.
+func (c *Terminal) Paints() bool { return os.Getenv("NO_COLOR") == "" && IsTerminal(c.Out) }
+
+// Paint returns s in a color if the results go to a terminal and the environment
+// variable NO_COLOR isn't set.
+func (c *Terminal) Paint(color text.Color, s string) string {
+	if !c.Paints() {
+		return s
+	}
+	return color.EscapeSeq() + s + text.Reset.EscapeSeq()
+}

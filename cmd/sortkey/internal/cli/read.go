@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/sortkey/sortkey/internal/trust"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+// A Beginner is a connection, or a pool of connections.
+type Beginner interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}
+
+// Begin calls f with a transaction. In it, names without a schema are names of the
+// server. Otherwise a function of another user in the search_path whose types match a
+// call better would run with the privileges of this role. To set the path of the
+// session instead would change other sessions behind PgBouncer.
+func Begin(ctx context.Context, db Beginner, options pgx.TxOptions, f func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, db, options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres"); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// Read is Begin for a transaction that writes nothing.
+func Read(ctx context.Context, db Beginner, f func(pgx.Tx) error) error {
+	return Begin(ctx, db, pgx.TxOptions{AccessMode: pgx.ReadOnly}, f)
+}
+
+// ReadRow scans the only row of a query, with Read.
+func ReadRow(ctx context.Context, db Beginner, dst []any, query string, args ...any) error {
+	return Read(ctx, db, func(tx pgx.Tx) error { return tx.QueryRow(ctx, query, args...).Scan(dst...) })
+}
+
+// Collect returns the rows of a query, with Read.
+func Collect[T any](ctx context.Context, db Beginner, row pgx.RowToFunc[T], query string, args ...any) (list []T, err error) {
+	err = Read(ctx, db, func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, query, args...) // CollectRows returns the error
+		list, err = pgx.CollectRows(rows, row)
+		return err
+	})
+	return list, err
+}
+
+// Readable returns an error that wraps [migrations.ErrUntrusted] if reading a table, or one of
+// its partitions, would run code of a role that the session doesn't trust. table is a name as
+// in SQL.
+func Readable(ctx context.Context, db Beginner, table string) error {
+	findings, err := Collect(ctx, db, pgx.RowToStructByPos[trust.Finding], trust.Reads(trust.WithChildren("$1::text::regclass")), table)
+	if err != nil || len(findings) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s, and reading the table could run code of that role with your rights (%s); connect as the owner of the table: %w",
+		trust.List(trust.Owners(findings)), trust.Rule, migrations.ErrUntrusted)
+}
