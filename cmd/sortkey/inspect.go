@@ -244,7 +244,7 @@ type inspectedID struct {
 	Type       string            `json:"type"`
 	Plausible  bool              `json:"plausible"`
 	Prefix     string            `json:"prefix,omitempty"`
-	Time       *idTime           `json:"time,omitempty"`
+	Time       *ids.Time         `json:"time,omitempty"`
 	Node       *int              `json:"node,omitempty"`
 	NodeFields map[string]int    `json:"node_fields,omitempty"`
 	Sequence   *int              `json:"sequence,omitempty"`
@@ -257,7 +257,7 @@ type inspectedID struct {
 func newInspectedID(r ids.Reading, now time.Time) inspectedID {
 	row := inspectedID{Type: r.Title, Plausible: r.Plausible(now), Prefix: r.Prefix}
 	if !r.Time.IsZero() {
-		row.Time = &idTime{r.Time}
+		row.Time = &ids.Time{Time: r.Time}
 	}
 	if r.Format == nil {
 		return row

@@ -105,14 +105,6 @@ func parseOffset(s string) (time.Duration, error) {
 	return d + more, err
 }
 
-// An idTime is the time of an ID in JSON. Unlike a time.Time, it can be after the year 9999, as in a
-// UUID.
-type idTime struct{ time.Time }
-
-func (t idTime) MarshalJSON() ([]byte, error) {
-	return []byte(t.Format(`"` + time.RFC3339Nano + `"`)), nil
-}
-
 // stamp returns an instant for tables: in UTC, with milliseconds.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") }
 

@@ -70,6 +70,15 @@ type Parts struct {
 	Version  int   // UUID only; the other parts are of version 7, the time also of 1 and 6
 }
 
+// A Time is the time of an ID in JSON. Unlike a time.Time, it can be after the year 9999, as in a
+// UUID.
+type Time struct{ time.Time }
+
+// MarshalJSON returns the time in the form of RFC 3339.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return []byte(t.Format(`"` + time.RFC3339Nano + `"`)), nil
+}
+
 // NodeLimit returns the number of node numbers: 1 if the format has none.
 func (f *Format) NodeLimit() int {
 	width := 0

@@ -1,4 +1,4 @@
-package main
+package audit
 
 import (
 	"context"
@@ -13,11 +13,13 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
+	"github.com/sortkey/sortkey/internal/dbhealth"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// An auditDatabase is a database with columns to audit.
-type auditDatabase struct {
+// A database is a database with columns to audit.
+type database struct {
 	label string // the name of the database, with its host if several have this name
 	conn  *pgx.Conn
 	busy  chan struct{} // holds an element while a stream uses conn
@@ -30,50 +32,46 @@ type auditDatabase struct {
 	schema       string
 }
 
-// An auditColumn is a column of IDs to audit.
-type auditColumn struct {
-	db            *auditDatabase
+// A column is a column of IDs to audit.
+type column struct {
+	db            *database
 	oid           uint32
 	schema, table string
 	name          string
 	// The names as people write them, with quotes only where SQL needs them.
 	quotedTable, quotedName string
 
-	base      string // bigint or uuid
-	createdAt string
-	unique    bool // an index ensures that no ID stands twice
-	nullable  bool
-	hidden    bool   // row-level security hides rows from the role
-	format    string // as on the command line
-	rows      int64  // estimated
+	base     string // bigint or uuid
+	unique   bool   // an index ensures that no ID stands twice
+	nullable bool
+	hidden   bool   // row-level security hides rows from the role
+	format   string // as on the command line
+	rows     int64  // estimated
 }
 
 // String returns the column's name as in SQL.
-func (col *auditColumn) String() string { return col.quotedTable + "." + col.quotedName }
+func (col *column) String() string { return col.quotedTable + "." + col.quotedName }
 
-// openAudit connects to a database.
-func openAudit(ctx context.Context, flags databaseFlags) (*auditDatabase, error) {
-	if err := (migrations.Config{Schema: flags.schema}).Validate(); err != nil {
-		return nil, invalidConfig(err)
-	}
-	settings, err := cli.Config(flags.url)
+// open connects to a database.
+func open(ctx context.Context, url, schema string) (*database, error) {
+	settings, err := cli.Config(url)
 	if err != nil {
 		return nil, err
 	}
 	config := settings.ConnConfig
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements, for PgBouncer
-	d := &auditDatabase{schema: flags.schema, busy: make(chan struct{}, 1)}
+	d := &database{schema: schema, busy: make(chan struct{}, 1)}
 	pool := stdlib.OpenDB(*config)
 	defer pool.Close()
-	if err := migrations.CheckOwner(ctx, pool, migrations.Config{Schema: flags.schema}); err != nil {
+	if err := migrations.CheckOwner(ctx, pool, migrations.Config{Schema: schema}); err != nil {
 		return nil, err
 	}
-	d.config, err = migrations.Installed(ctx, pool, flags.schema)
+	d.config, err = migrations.Installed(ctx, pool, schema)
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrCitusWorker):
-		d.notInstalled = fmt.Errorf("the database has no installation in schema %s", flags.schema)
-	case sqlState(err) == insufficientPrivilege:
-		d.notInstalled, d.forbidden = fmt.Errorf("the role lacks USAGE on schema %s", flags.schema), true
+		d.notInstalled = fmt.Errorf("the database has no installation in schema %s", schema)
+	case pgerror.State(err) == "42501":
+		d.notInstalled, d.forbidden = fmt.Errorf("the role lacks USAGE on schema %s", schema), true
 	case err != nil:
 		return nil, err
 	}
@@ -84,14 +82,14 @@ func openAudit(ctx context.Context, flags databaseFlags) (*auditDatabase, error)
 	return d, err
 }
 
-func (d *auditDatabase) close() {
+func (d *database) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	_ = d.conn.Close(ctx)
 }
 
 // labelDatabases makes the labels differ.
-func labelDatabases(databases []*auditDatabase) error {
+func labelDatabases(databases []*database) error {
 	names := map[string]int{}
 	for _, d := range databases {
 		names[d.label]++
@@ -110,20 +108,20 @@ func labelDatabases(databases []*auditDatabase) error {
 }
 
 // row scans the only row of a query.
-func (d *auditDatabase) row(ctx context.Context, dst []any, query string, args ...any) error {
+func (d *database) row(ctx context.Context, dst []any, query string, args ...any) error {
 	return cli.ReadRow(ctx, d.conn, dst, query, args...)
 }
 
 // findColumn returns the column that TABLE[.COLUMN] names.
-func (d *auditDatabase) findColumn(ctx context.Context, name string) (*auditColumn, error) {
+func (d *database) findColumn(ctx context.Context, name string) (*column, error) {
 	// The table can be in any schema of the search_path, which read doesn't keep.
 	var path []string
 	if err := d.conn.QueryRow(ctx, "SELECT pg_catalog.current_schemas(true)::text[]").Scan(&path); err != nil {
 		return nil, err
 	}
 	var kind string
-	found, err := cli.Collect(ctx, d.conn, func(row pgx.CollectableRow) (*auditColumn, error) {
-		col := &auditColumn{db: d}
+	found, err := cli.Collect(ctx, d.conn, func(row pgx.CollectableRow) (*column, error) {
+		col := &column{db: d}
 		err := row.Scan(&col.oid, &col.schema, &col.table, &col.name, &col.quotedTable, &col.quotedName, &kind)
 		return col, err
 	}, `
@@ -141,7 +139,7 @@ func (d *auditDatabase) findColumn(ctx context.Context, name string) (*auditColu
 			AND (w.col IS NULL OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = w.col AND a.attnum > 0 AND NOT a.attisdropped))
 		ORDER BY 2, 3, 4`, name, path)
 	switch {
-	case sqlState(err) == "22023": // invalid_parameter_value, of parse_ident
+	case pgerror.State(err) == "22023": // invalid_parameter_value, of parse_ident
 		return nil, cli.Usagef("%s: want [SCHEMA.]TABLE[.COLUMN], with names quoted as in SQL", name)
 	case err != nil:
 		return nil, err
@@ -161,7 +159,7 @@ func (d *auditDatabase) findColumn(ctx context.Context, name string) (*auditColu
 
 // notFound returns the error of a name that is no table and no column. It names tables
 // and columns like it.
-func (d *auditDatabase) notFound(ctx context.Context, name string) error {
+func (d *database) notFound(ctx context.Context, name string) error {
 	var similar string
 	err := d.row(ctx, []any{&similar}, `
 		SELECT coalesce(string_agg(s.name, ', '), '') FROM (
@@ -181,7 +179,7 @@ func (d *auditDatabase) notFound(ctx context.Context, name string) error {
 }
 
 // separate returns an error if one of two tables includes the rows of the other.
-func (d *auditDatabase) separate(ctx context.Context, a, b *auditColumn) error {
+func (d *database) separate(ctx context.Context, a, b *column) error {
 	var inherits bool
 	err := d.row(ctx, []any{&inherits}, `
 		WITH RECURSIVE up (child, parent) AS (
@@ -196,7 +194,7 @@ func (d *auditDatabase) separate(ctx context.Context, a, b *auditColumn) error {
 }
 
 // describe reads the properties of a column from the catalog.
-func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
+func (col *column) describe(ctx context.Context, o *Options) error {
 	db := col.db
 	if col.name == "" {
 		err := db.row(ctx, []any{&col.name, &col.quotedName}, `
@@ -250,20 +248,20 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 		return fmt.Errorf("column %s has no index, so that each batch would read the whole table; run CREATE INDEX %sON %s (%s)",
 			col, concurrently, col.quotedTable, col.quotedName)
 	}
-	if err := col.findFormat(ctx, o.format, domain, function, comment); err != nil {
+	if err := col.findFormat(ctx, o.Type, domain, function, comment); err != nil {
 		return err
 	}
-	if col.createdAt = o.createdAt; col.createdAt != "" {
+	if o.CreatedAt != "" {
 		var typ string
 		err := db.row(ctx, []any{&typ}, `SELECT format_type(a.atttypid, NULL) FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped`,
-			col.oid, col.createdAt)
+			col.oid, o.CreatedAt)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return cli.Usagef("--created-at %s: table %s has no such column", col.createdAt, col.quotedTable)
+			return cli.Usagef("--created-at %s: table %s has no such column", o.CreatedAt, col.quotedTable)
 		case err != nil:
 			return err
 		case typ != "timestamp with time zone" && typ != "timestamp without time zone":
-			return cli.Usagef("--created-at %s: the column is of type %s; want timestamp or timestamptz", col.createdAt, typ)
+			return cli.Usagef("--created-at %s: the column is of type %s; want timestamp or timestamptz", o.CreatedAt, typ)
 		}
 	}
 	return nil
@@ -271,7 +269,7 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 
 // findFormat sets the format of a column: that of its domain, its default, its comment,
 // the partition settings of its table, or --type.
-func (col *auditColumn) findFormat(ctx context.Context, wanted, domain, function, comment string) error {
+func (col *column) findFormat(ctx context.Context, wanted, domain, function, comment string) error {
 	certain, source := strings.ReplaceAll(domain, "_", "-"), "domain"
 	if certain == "" {
 		certain, source = strings.ReplaceAll(strings.TrimPrefix(function, "next_"), "_", "-"), "default"
@@ -330,7 +328,7 @@ func bigintFormats() []string {
 }
 
 // estimate sets the number of rows in the statement's range, as the planner sees it.
-func (col *auditColumn) estimate(ctx context.Context, condition string) error {
+func (col *column) estimate(ctx context.Context, condition string) error {
 	var plan []struct {
 		Plan struct {
 			Rows float64 `json:"Plan Rows"`
@@ -348,14 +346,14 @@ func (col *auditColumn) estimate(ctx context.Context, condition string) error {
 	return err
 }
 
-// An auditPool is a set of node numbers that are reserved, or were claimed or reserved.
-type auditPool struct {
+// A nodePool is a set of node numbers that are reserved, or were claimed or reserved.
+type nodePool struct {
 	pool, layout string // layout is empty if the pool has only reservations so far
 	numbers      []int
 }
 
 // nodePools returns the pools of a database, or the reason why it cannot.
-func (d *auditDatabase) nodePools(ctx context.Context) (pools []auditPool, reason, err error) {
+func (d *database) nodePools(ctx context.Context) (pools []nodePool, reason, err error) {
 	if d.notInstalled != nil {
 		return nil, d.notInstalled, nil
 	}
@@ -367,7 +365,7 @@ func (d *auditDatabase) nodePools(ctx context.Context) (pools []auditPool, reaso
 	if !readable {
 		return nil, fmt.Errorf("the role lacks SELECT on %s.node_status and %[1]s.node_pool", d.schema), nil
 	}
-	pools, err = cli.Collect(ctx, d.conn, func(row pgx.CollectableRow) (p auditPool, err error) {
+	pools, err = cli.Collect(ctx, d.conn, func(row pgx.CollectableRow) (p nodePool, err error) {
 		err = row.Scan(&p.pool, &p.layout, &p.numbers)
 		return p, err
 	}, `
@@ -378,15 +376,14 @@ func (d *auditDatabase) nodePools(ctx context.Context) (pools []auditPool, reaso
 
 // addNodes adds the node numbers of a pool to the known ones, if it is a pool of the
 // format.
-func (f *auditFormat) addNodes(c migrations.Config, p auditPool, known map[int]bool) bool {
-	n := nodes{Config: c}
+func (f *format) addNodes(c migrations.Config, p nodePool, known map[int]bool) bool {
 	// Programs that share a partition claim ranges of its sequence.
 	var partition, ranges int
 	var node func(number int) int
 	if matched, _ := fmt.Sscanf(p.layout, "sno: partition %d in %d ranges", &partition, &ranges); matched == 2 && f.Name == "sno" {
 		node = func(int) int { return partition }
-	} else if pool := n.formatOf(p.pool, p.layout); pool != nil && pool.Name == f.Name {
-		node = pool.node
+	} else if pool := dbhealth.FormatOf(c, p.pool, p.layout); pool != nil && strings.ReplaceAll(pool.Name, "_", "-") == f.Name {
+		node = pool.Node
 	} else {
 		return false
 	}

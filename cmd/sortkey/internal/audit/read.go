@@ -1,4 +1,4 @@
-package main
+package audit
 
 import (
 	"cmp"
@@ -20,42 +20,42 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// An auditKey is the value of a bigint or uuid column. Its two halves compare as the
+// An idKey is the value of a bigint or uuid column. Its two halves compare as the
 // column does.
-type auditKey struct{ high, low uint64 }
+type idKey struct{ high, low uint64 }
 
 const signBit = 1 << 63
 
-func bigintKey(n int64) auditKey { return auditKey{low: uint64(n) ^ signBit} }
+func bigintKey(n int64) idKey { return idKey{low: uint64(n) ^ signBit} }
 
-func uuidKey(b []byte) auditKey {
-	return auditKey{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
+func uuidKey(b []byte) idKey {
+	return idKey{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
 }
 
-func (k auditKey) bigint() int64 { return int64(k.low ^ signBit) }
+func (k idKey) bigint() int64 { return int64(k.low ^ signBit) }
 
-func (k auditKey) uuid() (u uuid.UUID) {
+func (k idKey) uuid() (u uuid.UUID) {
 	binary.BigEndian.PutUint64(u[:8], k.high)
 	binary.BigEndian.PutUint64(u[8:], k.low)
 	return u
 }
 
-func (k auditKey) compare(other auditKey) int {
+func (k idKey) compare(other idKey) int {
 	if c := cmp.Compare(k.high, other.high); c != 0 {
 		return c
 	}
 	return cmp.Compare(k.low, other.low)
 }
 
-// An auditFormat is an ID type with the layout of the databases.
-type auditFormat struct {
+// A format is an ID type with the layout of the databases.
+type format struct {
 	*ids.Format
-	zero auditKey
+	zero idKey
 }
 
-// newAuditFormat returns the format with a name, in the layouts of c.
-func newAuditFormat(name string, c migrations.Config) (*auditFormat, error) {
-	f := &auditFormat{Format: ids.ByName(name, ids.Layouts{Snowflake: c.Snowflake, SnowflakeSI: c.SnowflakeSI})}
+// newFormat returns the format with a name, in the layouts of c.
+func newFormat(name string, c migrations.Config) (*format, error) {
+	f := &format{Format: ids.ByName(name, ids.Layouts{Snowflake: c.Snowflake, SnowflakeSI: c.SnowflakeSI})}
 	switch {
 	case f.Undated:
 		return nil, cli.Usagef("type snowflake-si: the installation has no base clock; pass --epoch")
@@ -70,7 +70,7 @@ func newAuditFormat(name string, c migrations.Config) (*auditFormat, error) {
 
 // decode returns the time, in Unix milliseconds, and the node number of an ID. ok is false
 // if the key is no ID.
-func (f *auditFormat) decode(k auditKey) (ms int64, node int, ok bool) {
+func (f *format) decode(k idKey) (ms int64, node int, ok bool) {
 	var id ids.ID
 	var err error
 	if f.FromInt64 != nil {
@@ -89,7 +89,7 @@ func (f *auditFormat) decode(k auditKey) (ms int64, node int, ok bool) {
 const undated = math.MinInt64
 
 // keyText returns a key as its column shows it.
-func (f *auditFormat) keyText(k auditKey) string {
+func (f *format) keyText(k idKey) string {
 	if f.Column == "uuid" {
 		return k.uuid().String()
 	}
@@ -97,7 +97,7 @@ func (f *auditFormat) keyText(k auditKey) string {
 }
 
 // parseKey is the inverse of keyText.
-func (f *auditFormat) parseKey(s string) (auditKey, error) {
+func (f *format) parseKey(s string) (idKey, error) {
 	if f.Column == "uuid" {
 		u, err := uuid.Parse(s)
 		return uuidKey(u[:]), err
@@ -107,59 +107,57 @@ func (f *auditFormat) parseKey(s string) (auditKey, error) {
 }
 
 // floor returns the key of the lowest ID of a time.
-func (f *auditFormat) floor(t time.Time) (auditKey, error) {
+func (f *format) floor(t time.Time) (idKey, error) {
 	if f.Window == nil {
-		return auditKey{}, cli.Usagef("type %s: the IDs don't sort by time; omit --since and --until", f.Name)
+		return idKey{}, cli.Usagef("type %s: the IDs don't sort by time; omit --since and --until", f.Name)
 	}
 	low, _, err := f.Window(t, t)
 	if err != nil {
-		return auditKey{}, cli.Usage(err)
+		return idKey{}, cli.Usage(err)
 	}
 	return f.parseKey(ids.ColumnText(low))
 }
 
-// An auditEntry is an ID of a column, with the rows that have it.
-type auditEntry struct {
-	key   auditKey
+// An entry is an ID of a column, with the rows that have it.
+type entry struct {
+	key   idKey
 	ms    int64 // the time in Unix milliseconds
 	node  int
 	rows  uint32
 	apart uint32 // the number of rows whose timestamp is apart
-	kind  auditKind
+	kind  verdict
 	// createdAt is the first of these timestamps, in Unix microseconds.
 	createdAt int64
 }
 
 // dated reports whether the ID has a time.
-func (e *auditEntry) dated() bool {
-	return (e.kind == auditOrdinary || e.kind == auditFuture) && e.ms != undated
+func (e *entry) dated() bool {
+	return (e.kind == ordinary || e.kind == future) && e.ms != undated
 }
 
-// An auditKind tells malformed, zero and future IDs from others.
-type auditKind uint8
+// A verdict tells malformed, zero and future IDs from others.
+type verdict uint8
 
 const (
-	auditOrdinary auditKind = iota
-	auditMalformed
-	auditZero
-	auditFuture
+	ordinary verdict = iota
+	malformed
+	zero
+	future
 )
 
-// An auditStream reads the IDs of a column in the order of keys.
-type auditStream struct {
-	*auditColumn
-	format    *auditFormat
-	whole     bool     // no window, so that NULLs count
-	first     []string // the conditions of the first batch
-	bound     []string // the conditions of all batches
-	batch     int
-	future    time.Duration
-	tolerance time.Duration
+// A stream reads the IDs of a column in the order of keys.
+type stream struct {
+	*column
+	*Options
+	format *format
+	whole  bool     // no window, so that NULLs count
+	first  []string // the conditions of the first batch
+	bound  []string // the conditions of all batches
 
-	batches chan []auditEntry // closed at the end, or after an error canceled the context
-	used    chan []auditEntry // for reuse
-	entries []auditEntry      // the current batch
-	next    int               // the index of the next entry
+	batches chan []entry // closed at the end, or after an error canceled the context
+	used    chan []entry // for reuse
+	entries []entry      // the current batch
+	next    int          // the index of the next entry
 	total   columnTotal
 }
 
@@ -187,12 +185,12 @@ func where(conditions []string) string {
 }
 
 // condition returns a comparison of the column with a key.
-func (s *auditStream) condition(operator string, k auditKey) string {
+func (s *stream) condition(operator string, k idKey) string {
 	return fmt.Sprintf("%s %s '%s'::%s", pgx.Identifier{s.name}.Sanitize(), operator, s.format.keyText(k), s.base)
 }
 
 // read sends all entries to s.batches. It waits for its turn before each statement.
-func (s *auditStream) read(ctx context.Context, turn *auditTurn) error {
+func (s *stream) read(ctx context.Context, turn *limiter) error {
 	conditions := s.first
 	for {
 		entries, err := s.readBatch(ctx, conditions, turn)
@@ -221,7 +219,7 @@ func (s *auditStream) read(ctx context.Context, turn *auditTurn) error {
 }
 
 // use calls f with the connection of the database.
-func (s *auditStream) use(ctx context.Context, f func(*pgx.Conn) error) error {
+func (s *stream) use(ctx context.Context, f func(*pgx.Conn) error) error {
 	select {
 	case s.db.busy <- struct{}{}:
 		defer func() { <-s.db.busy }()
@@ -239,14 +237,14 @@ const settings = `SELECT (extract(epoch FROM clock_timestamp()) * 1000::numeric)
 
 // readBatch reads the next entries. Unless an index makes the column unique, the
 // batch ends with the last row of an ID.
-func (s *auditStream) readBatch(ctx context.Context, conditions []string, turn *auditTurn) (entries []auditEntry, err error) {
+func (s *stream) readBatch(ctx context.Context, conditions []string, turn *limiter) (entries []entry, err error) {
 	columns := pgx.Identifier{s.name}.Sanitize()
-	if s.createdAt != "" {
-		columns += ", " + pgx.Identifier{s.createdAt}.Sanitize()
+	if s.CreatedAt != "" {
+		columns += ", " + pgx.Identifier{s.CreatedAt}.Sanitize()
 	}
-	limit := fmt.Sprintf("LIMIT %d", s.batch)
+	limit := fmt.Sprintf("LIMIT %d", s.Batch)
 	if !s.unique {
-		limit = fmt.Sprintf("FETCH FIRST %d ROWS WITH TIES", s.batch)
+		limit = fmt.Sprintf("FETCH FIRST %d ROWS WITH TIES", s.Batch)
 	}
 	statement := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s %s", columns, pgx.Identifier{s.schema, s.table}.Sanitize(),
 		where(conditions), pgx.Identifier{s.name}.Sanitize(), limit)
@@ -254,7 +252,7 @@ func (s *auditStream) readBatch(ctx context.Context, conditions []string, turn *
 	case entries = <-s.used:
 		entries = entries[:0]
 	default:
-		entries = make([]auditEntry, 0, s.batch)
+		entries = make([]entry, 0, s.Batch)
 	}
 	if err := turn.wait(ctx); err != nil {
 		return nil, err
@@ -280,7 +278,7 @@ func (s *auditStream) readBatch(ctx context.Context, conditions []string, turn *
 }
 
 // rowsOf returns the number of rows of entries.
-func rowsOf(entries []auditEntry) (rows int64) {
+func rowsOf(entries []entry) (rows int64) {
 	for i := range entries {
 		rows += int64(entries[i].rows)
 	}
@@ -288,7 +286,7 @@ func rowsOf(entries []auditEntry) (rows int64) {
 }
 
 // scan reads the results of both statements.
-func (s *auditStream) scan(p *pgconn.Pipeline, entries []auditEntry) ([]auditEntry, error) {
+func (s *stream) scan(p *pgconn.Pipeline, entries []entry) ([]entry, error) {
 	var latest int64 // the time from which IDs are of the future
 	for i := range 2 {
 		results, err := p.GetResults()
@@ -299,7 +297,7 @@ func (s *auditStream) scan(p *pgconn.Pipeline, entries []auditEntry) ([]auditEnt
 		for rows.NextRow() {
 			values := rows.Values()
 			if i == 0 {
-				latest = int64(binary.BigEndian.Uint64(values[0])) + s.future.Milliseconds()
+				latest = int64(binary.BigEndian.Uint64(values[0])) + s.Future.Milliseconds()
 				continue
 			}
 			entries = s.append(entries, values, latest)
@@ -312,23 +310,23 @@ func (s *auditStream) scan(p *pgconn.Pipeline, entries []auditEntry) ([]auditEnt
 }
 
 // append adds a row.
-func (s *auditStream) append(entries []auditEntry, values [][]byte, latest int64) []auditEntry {
-	var key auditKey
+func (s *stream) append(entries []entry, values [][]byte, latest int64) []entry {
+	var key idKey
 	if len(values[0]) == 16 {
 		key = uuidKey(values[0])
 	} else {
 		key = bigintKey(int64(binary.BigEndian.Uint64(values[0])))
 	}
 	if n := len(entries); n == 0 || entries[n-1].key != key {
-		e := auditEntry{key: key}
+		e := entry{key: key}
 		ms, node, ok := s.format.decode(key)
 		switch {
 		case key == s.format.zero:
-			e.kind = auditZero
+			e.kind = zero
 		case !ok:
-			e.kind = auditMalformed
+			e.kind = malformed
 		case ms > latest:
-			e.kind = auditFuture
+			e.kind = future
 		}
 		e.ms, e.node = ms, node
 		entries = append(entries, e)
@@ -339,7 +337,7 @@ func (s *auditStream) append(entries []auditEntry, values [][]byte, latest int64
 		at := postgresTime(int64(binary.BigEndian.Uint64(values[1])))
 		// The difference of times that Postgres and IDs can hold fits an int64, except of
 		// infinite ones.
-		if at == math.MinInt64 || at == math.MaxInt64 || max(e.ms*1000-at, at-e.ms*1000) > s.tolerance.Microseconds() {
+		if at == math.MinInt64 || at == math.MaxInt64 || max(e.ms*1000-at, at-e.ms*1000) > s.Tolerance.Microseconds() {
 			if e.apart == 0 {
 				e.createdAt = at
 			}
@@ -358,15 +356,15 @@ func postgresTime(n int64) int64 {
 	return n + time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 }
 
-// An auditTurn limits the rows per second of all streams.
-type auditTurn struct {
+// A limiter limits the rows per second of all streams.
+type limiter struct {
 	rate int // 0: no limit
 	mu   sync.Mutex
 	next time.Time
 }
 
 // wait waits until further rows are within the rate.
-func (t *auditTurn) wait(ctx context.Context) error {
+func (t *limiter) wait(ctx context.Context) error {
 	t.mu.Lock()
 	timer := time.NewTimer(time.Until(t.next))
 	t.mu.Unlock()
@@ -380,7 +378,7 @@ func (t *auditTurn) wait(ctx context.Context) error {
 }
 
 // took records rows that were read since begun.
-func (t *auditTurn) took(rows int64, begun time.Time) {
+func (t *limiter) took(rows int64, begun time.Time) {
 	if t.rate == 0 {
 		return
 	}
@@ -393,7 +391,7 @@ func (t *auditTurn) took(rows int64, begun time.Time) {
 }
 
 // head returns the next entry of the stream, or nil at its end.
-func (s *auditStream) head(ctx context.Context, received func(rows int64)) (*auditEntry, error) {
+func (s *stream) head(ctx context.Context, received func(rows int64)) (*entry, error) {
 	for s.next == len(s.entries) {
 		select {
 		case entries, ok := <-s.batches:
@@ -410,7 +408,7 @@ func (s *auditStream) head(ctx context.Context, received func(rows int64)) (*aud
 }
 
 // pop removes the entry that head returned.
-func (s *auditStream) pop() {
+func (s *stream) pop() {
 	if s.next++; s.next == len(s.entries) {
 		select {
 		case s.used <- s.entries:
@@ -420,13 +418,13 @@ func (s *auditStream) pop() {
 }
 
 // merge calls each with the entries of all streams, in the order of keys.
-func merge(ctx context.Context, streams []*auditStream, turn *auditTurn, received func(rows int64), each func(*auditStream, *auditEntry)) error {
+func merge(ctx context.Context, streams []*stream, turn *limiter, received func(rows int64), each func(*stream, *entry)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait() // then no goroutine uses a connection
 	defer cancel(nil)
 	for _, s := range streams {
-		s.batches, s.used = make(chan []auditEntry, 1), make(chan []auditEntry, 2)
+		s.batches, s.used = make(chan []entry, 1), make(chan []entry, 2)
 		wg.Go(func() {
 			defer close(s.batches)
 			if err := s.read(ctx, turn); err != nil {
@@ -434,7 +432,7 @@ func merge(ctx context.Context, streams []*auditStream, turn *auditTurn, receive
 			}
 		})
 	}
-	heads := make([]*auditEntry, len(streams))
+	heads := make([]*entry, len(streams))
 	for i, s := range streams {
 		var err error
 		if heads[i], err = s.head(ctx, received); err != nil {
