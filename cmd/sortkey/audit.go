@@ -254,9 +254,9 @@ func (c *app) printAudit(r *audit.Result, databases bool) error {
 	}{
 		{table.Row{"COLUMN", "TYPE", "ROWS", "NULLS", "FIRST", "LAST"}, columns},
 		{table.Row{"FINDING", "COUNT", "EXAMPLES"}, findings},
-		{table.Row{"TYPE", "NODE", "ROWS", "SHARE", ""}, nodeRows(r.Nodes)},
-		{table.Row{"UUID VERSION", "ROWS", "SHARE"}, versionRows(r.Versions)},
-		{table.Row{"DAY", "ROWS", "SHARE"}, dayRows(r.Days)},
+		{table.Row{"TYPE", "NODE", "ROWS", "SHARE", ""}, shareRows(r.Nodes, "other", nodeRow)},
+		{table.Row{"UUID VERSION", "ROWS", "SHARE"}, shareRows(r.Versions, "other version", versionRow)},
+		{table.Row{"DAY", "ROWS", "SHARE"}, shareRows(r.Days, "other day", dayRow)},
 	} {
 		if i > 0 && len(t.rows) > 0 {
 			fmt.Fprintln(c.Out)
@@ -295,73 +295,47 @@ func describeExample(e audit.Example, finding string, name func(audit.Place) str
 	return s + " in " + strings.Join(names, ", ")
 }
 
-// nodeRows returns the nodes with the most rows, in order of the nodes.
-func nodeRows(nodes []audit.Node) (rows []table.Row) {
-	var total int64
-	for _, n := range nodes {
-		total += n.Rows
+// nodeRow describes a node number for shareRows.
+func nodeRow(n audit.Node) (label table.Row, rows int64, note string) {
+	if n.Known != nil && !*n.Known {
+		note = "unknown"
 	}
-	shown, others, rest := top(nodes, func(n audit.Node) int64 { return n.Rows })
-	for _, n := range shown {
-		note := ""
-		if n.Known != nil && !*n.Known {
-			note = "unknown"
-		}
-		rows = append(rows, table.Row{n.Type, n.Node, humanize.Comma(n.Rows), share(n.Rows, total), note})
-	}
-	if others > 0 {
-		rows = append(rows, table.Row{english.Plural(others, "other", ""), "", humanize.Comma(rest), share(rest, total)})
-	}
-	return rows
+	return table.Row{n.Type, n.Node}, n.Rows, note
 }
 
-// versionRows returns the versions of UUIDs.
-func versionRows(versions []audit.Version) (rows []table.Row) {
-	var total int64
-	for _, v := range versions {
-		total += v.Rows
-	}
-	for _, v := range versions {
-		rows = append(rows, table.Row{v.Version, humanize.Comma(v.Rows), share(v.Rows, total)})
-	}
-	return rows
-}
+func versionRow(v audit.Version) (table.Row, int64, string) { return table.Row{v.Version}, v.Rows, "" }
 
-// dayRows returns the days with the most rows, in order of the days.
-func dayRows(days []audit.Day) (rows []table.Row) {
-	var total int64
-	for _, d := range days {
-		total += d.Rows
-	}
-	shown, others, rest := top(days, func(d audit.Day) int64 { return d.Rows })
-	for _, d := range shown {
-		rows = append(rows, table.Row{d.Day, humanize.Comma(d.Rows), share(d.Rows, total)})
-	}
-	if others > 0 {
-		rows = append(rows, table.Row{english.Plural(others, "other day", ""), humanize.Comma(rest), share(rest, total)})
-	}
-	return rows
-}
+func dayRow(d audit.Day) (table.Row, int64, string) { return table.Row{d.Day}, d.Rows, "" }
 
-// top returns the elements with the most rows, in their order, and the number and rows
-// of the others.
-func top[T any](all []T, rows func(T) int64) (shown []T, others int, rest int64) {
-	order := make([]int, len(all))
-	for i := range order {
+// shareRows returns table rows with the shares of the elements with the most rows, in their
+// order, and of the others together.
+func shareRows[T any](all []T, other string, describe func(T) (label table.Row, rows int64, note string)) (result []table.Row) {
+	var total, rest int64
+	counts, order := make([]int64, len(all)), make([]int, len(all))
+	for i, e := range all {
 		order[i] = i
+		_, counts[i], _ = describe(e)
+		total += counts[i]
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(rows(all[j]), rows(all[i])) })
+	add := func(label table.Row, rows int64, note string) {
+		result = append(result, append(label, humanize.Comma(rows), fmt.Sprintf("%.1f%%", 100*float64(rows)/float64(max(total, 1))), note))
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(counts[j], counts[i]) })
 	keep := order[:min(auditTop, len(order))]
 	slices.Sort(keep)
 	for _, i := range keep {
-		shown = append(shown, all[i])
+		add(describe(all[i]))
 	}
-	for _, i := range order[len(keep):] {
-		rest += rows(all[i])
+	if others := order[len(keep):]; len(others) > 0 {
+		for _, i := range others {
+			rest += counts[i]
+		}
+		label, _, _ := describe(all[0])
+		for i := range label {
+			label[i] = ""
+		}
+		label[0] = english.Plural(len(others), other, "")
+		add(label, rest, "")
 	}
-	return shown, len(order) - len(keep), rest
-}
-
-func share(n, total int64) string {
-	return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(max(total, 1)))
+	return result
 }

@@ -39,11 +39,11 @@ func TestAuditTop(t *testing.T) {
 	for i := range 15 {
 		nodes = append(nodes, audit.Node{Type: "sno", Node: i, Rows: int64(i)})
 	}
-	rows := nodeRows(nodes)
-	if len(rows) != auditTop+1 || rows[0][1] != 5 || rows[9][1] != 14 || rows[10][0] != "5 others" || rows[10][2] != "10" || rows[10][3] != "9.5%" {
+	rows := shareRows(nodes, "other", nodeRow)
+	if len(rows) != auditTop+1 || rows[0][1] != 5 || rows[9][1] != 14 || rows[10][0] != "5 others" || rows[10][1] != "" || rows[10][2] != "10" || rows[10][3] != "9.5%" {
 		t.Errorf("got %v", rows)
 	}
-	if rows := dayRows([]audit.Day{{Day: "2026-01-01", Rows: 3}}); len(rows) != 1 || rows[0][2] != "100.0%" {
+	if rows := shareRows([]audit.Day{{Day: "2026-01-01", Rows: 3}}, "other day", dayRow); len(rows) != 1 || rows[0][2] != "100.0%" {
 		t.Errorf("got %v", rows)
 	}
 }
