@@ -27,11 +27,14 @@ var values = func() (t [256]byte) {
 func Append(b []byte, b16 *[16]byte) []byte {
 	hi, lo := binary.BigEndian.Uint64(b16[:8]), binary.BigEndian.Uint64(b16[8:])
 	var text [Digits]byte
-	for i := Digits - 1; i >= 0; i-- {
-		text[i] = alphabet[lo&31]
-		lo = lo>>5 | hi<<59
-		hi >>= 5
+	text[13] = alphabet[(hi<<4|lo>>60)&31]
+	hi >>= 1
+	// The halves don't depend on each other, so the processor works on both at once.
+	for i := range 12 {
+		text[12-i], text[25-i] = alphabet[hi&31], alphabet[lo&31]
+		hi, lo = hi>>5, lo>>5
 	}
+	text[0] = alphabet[hi]
 	return append(b, text[:]...)
 }
 
