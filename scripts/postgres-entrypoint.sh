@@ -1,5 +1,5 @@
 #!/bin/bash
-# The entry point of the images that scripts/postgres-image builds from Debian packages.
+# The entry point of the images that scripts/image builds from Debian packages.
 #
 # It supports the options of the official postgres image that the tests use, so that the images are interchangeable:
 #
