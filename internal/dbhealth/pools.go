@@ -38,7 +38,7 @@ func (e *Examination) Pools(ctx context.Context) ([]Pool, error) {
 				CASE WHEN isfinite(p.fenced_until) AND p.fenced_until > clock_timestamp() THEN extract(epoch FROM p.fenced_until - clock_timestamp()) ELSE 0 END::float8
 			FROM $s.node_pool p FULL JOIN (
 				SELECT pool, count(*) FILTER (WHERE state <> 'free' OR mark > clock_timestamp()) AS taken, count(*) FILTER (WHERE state = 'held') AS held, count(*) FILTER (WHERE state = 'reserved') AS reserved
-				FROM $s.node_status WHERE state <> 'free' OR mark IS NOT NULL GROUP BY pool
+				FROM $s.node_status WHERE state <> 'free' OR mark IS NOT NULL OR pool NOT IN (SELECT name FROM $s.node_pool) GROUP BY pool
 			) s ON s.pool = p.name ORDER BY 1`)
 		return pools, err
 	})
