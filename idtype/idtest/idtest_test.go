@@ -54,7 +54,7 @@ func checkSequence[V interface {
 		if err == nil {
 			err = P(&back).UnmarshalText(text)
 		}
-		if err != nil || back != id || idtest.ID[V, P](i+1) != id {
+		if err != nil || back != id || idtest.ID[V, P](int64(i)+1) != id {
 			t.Fatalf("%T %d: %v, read back as %v, %v", id, i+1, id, back, err)
 		}
 	}

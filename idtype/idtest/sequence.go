@@ -19,7 +19,7 @@ type binaryID[V any] interface {
 
 // ID returns the n-th ID of [Sequence], for the expected values of a test. It panics if n
 // isn't positive, or too large for the type.
-func ID[V any, P binaryID[V]](n int) (id V) {
+func ID[V any, P binaryID[V]](n int64) (id V) {
 	if n < 1 {
 		panic(fmt.Sprintf("idtest: ID %d: want 1 or more", n))
 	}
@@ -55,7 +55,7 @@ func Sequence[V any, P binaryID[V]]() idtype.Generator[V] { return new(sequence[
 
 type sequence[V any, P binaryID[V]] struct{ last atomic.Int64 }
 
-func (s *sequence[V, P]) Next() (V, error) { return ID[V, P](int(s.last.Add(1))), nil }
+func (s *sequence[V, P]) Next() (V, error) { return ID[V, P](s.last.Add(1)), nil }
 
 func (s *sequence[V, P]) Fill(ctx context.Context, dst []V) (int, error) {
 	if err := ctx.Err(); err != nil {
@@ -63,7 +63,7 @@ func (s *sequence[V, P]) Fill(ctx context.Context, dst []V) (int, error) {
 	}
 	end := s.last.Add(int64(len(dst)))
 	for i := range dst {
-		dst[i] = ID[V, P](int(end) - len(dst) + i + 1)
+		dst[i] = ID[V, P](end - int64(len(dst)-i-1))
 	}
 	return len(dst), nil
 }
