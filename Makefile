@@ -58,6 +58,8 @@ $(LINTER):
 
 unit: ## unit tests, and one iteration of each benchmark
 	go test $(RACE) ./...
+	@# The race detector makes the simulation slow, and its order random.
+	go test -count=1 -run '^TestSimulation' ./nodelease
 	go test $(RACE_ELSEWHERE) ./bench/... ./cmd/sortkey ./metrics
 	@# The libraries of the examples would take minutes to compile for the race detector.
 	go test ./examples/...
@@ -87,8 +89,13 @@ fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each
 			echo "fuzz $$package $$target"; \
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; done; done
 
-soak: ## check 100 million IDs of each format for duplicates, inject faults into leases, the service and SQL defaults for 45 minutes, and rekey 11 million rows
+soak: ## check 100 million IDs of each format for duplicates, simulate 200,000 fleets and look for planted bugs, inject faults into leases, the service and SQL defaults for 45 minutes, and rekey 11 million rows
 	SORTKEY_UNIQUE=100000000 go test -count=1 -timeout 60m -run '^TestUnique' -v ./idtype
+	@# Each process uses one processor.
+	go test -c -o .bin/simulation ./nodelease && cd nodelease && \
+	SORTKEY_SIMULATION=1-1000 ../.bin/simulation -test.run '^TestPlantedBugs$$' -test.v -test.timeout 60m && \
+	printf '%s\n' 1-50000 50001-100000 100001-150000 150001-200000 | \
+		xargs -P $$(getconf _NPROCESSORS_ONLN) -I SEEDS env SORTKEY_SIMULATION=SEEDS ../.bin/simulation -test.run '^TestSimulation$$' -test.v -test.timeout 300m
 	cd integration_test && SORTKEY_SOAK=10m go test -count=1 -timeout 60m -run '/chaos' -v ./nodelease
 	$(MAKE) --no-print-directory load LOAD_TIME=5m
 	cd integration_test && SORTKEY_SOAK=2m go test -count=1 -timeout 60m -run '^TestServer(Storm|ClockJitter)' -v ./migrations

@@ -27,8 +27,8 @@ func (k *Keeper) Copy(store Store, o Options) (*Keeper, error) {
 }
 
 // Copy returns a Generator with the claim of g; see [Keeper.Copy]. It builds a generator for
-// the claim.
-func (g *Generator[T]) Copy(store Store, o Options, build func(idtype.Lease) (idtype.Generator[T], error)) (*Generator[T], error) {
+// the claim, which knows the time of the newest ID.
+func (g *Generator[T]) Copy(store Store, o Options, newest int64, build func(idtype.Lease) (idtype.Generator[T], error)) (*Generator[T], error) {
 	o, err := o.normal()
 	if err != nil {
 		return nil, err
@@ -44,6 +44,10 @@ func (g *Generator[T]) Copy(store Store, o Options, build func(idtype.Lease) (id
 	if err != nil {
 		return nil, errors.Join(err, k.Close())
 	}
+	k.mu.Lock()
+	minted := k.minted
+	k.minted = func() int64 { return max(minted(), newest) }
+	k.mu.Unlock()
 	other := &Generator[T]{store: store, pool: g.pool, o: o, maxWait: g.maxWait, build: build, done: make(chan struct{})}
 	other.current.Store(&tenure[T]{k, built, make(chan struct{})})
 	other.closing, other.close = context.WithCancel(context.Background())

@@ -275,8 +275,11 @@ func (k *Keeper) untilDue(ctx context.Context) {
 	due := k.asked + (ttl / 2).Milliseconds()
 	k.mu.Unlock()
 	for end := time.Now().Add(min(jitter(ttl/3), time.Until(trusted))); ; {
-		left := time.Until(end)
-		if left <= 0 || ctx.Err() != nil || k.o.Clock().UnixMilli() >= due {
+		if ctx.Err() != nil || k.o.Clock().UnixMilli() >= due {
+			return
+		}
+		left := time.Until(end) // after the call, in which the process may have been suspended
+		if left <= 0 {
 			return
 		}
 		pause(ctx, min(left, ttl/10, 500*time.Millisecond))
@@ -301,7 +304,7 @@ func (k *Keeper) renew(ctx context.Context, limit time.Duration) error {
 	// presents this nonce too.
 	nonce := crand.Text()
 	k.mu.Lock()
-	c := k.claim
+	c, trusted := k.claim, k.trusted
 	k.claim.Sent = append(slices.Clone(c.Sent), nonce)
 	k.mu.Unlock()
 	// Take the time before sending: the store counts the TTL from when it receives
@@ -309,6 +312,9 @@ func (k *Keeper) renew(ctx context.Context, limit time.Duration) error {
 	sent := time.Now()
 	r := k.o.request(k.holder, c.TTL)
 	r.Nonce = nonce
+	// The process may have been suspended since the caller chose the limit. The call must not
+	// outlast the trust window: the generator creates IDs until it ends.
+	limit = min(limit, time.Until(trusted))
 	renewed, err := bounded(ctx, limit, func(ctx context.Context) (Claim, error) { return k.store.Renew(ctx, k.pool, c, r) })
 	if err == nil && (renewed.Number != k.number || renewed.Term != k.term || renewed.Holder != k.holder || renewed.Until < r.Until) {
 		err = fmt.Errorf("the store's answer doesn't match the claim: want number %d in term %d for %q until %s, got number %d in term %d for %q until %s",
