@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
@@ -79,17 +77,3 @@ func (f *databaseFlags) openInstalled(ctx context.Context) (database, migrations
 
 // inSchema replaces $s in SQL with the schema of an installation.
 func inSchema(schema, query string) string { return strings.ReplaceAll(query, "$s", schema) }
-
-// insufficientPrivilege is an SQLSTATE.
-const insufficientPrivilege = "42501"
-
-// serverError returns the server's error in err, or an empty one for other errors.
-func serverError(err error) *pgconn.PgError {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return pg
-	}
-	return &pgconn.PgError{}
-}
-
-// sqlState returns the code of a server's error, or "" for other errors.
-func sqlState(err error) string { return serverError(err).Code }

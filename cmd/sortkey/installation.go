@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sortkey/sortkey/internal/dbhealth"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -28,8 +29,8 @@ func (db database) explain(ctx context.Context, err error, schema string, privil
 		return &rewordedError{problem + "; " + remedy, err}
 	}
 	text, remedy := strings.TrimPrefix(err.Error(), "migrations: "), ""
-	switch pg := serverError(err); {
-	case pg.Code == insufficientPrivilege:
+	switch {
+	case pgerror.State(err) == pgerror.InsufficientPrivilege:
 		// Package migrations appends a remedy, too.
 		text, _, _ = strings.Cut(text, "; run GRANT ")
 		remedy = dbhealth.Privileges(ctx, db.std, err, schema, privileges...)
@@ -38,11 +39,11 @@ func (db database) explain(ctx context.Context, err error, schema string, privil
 		if problem, remedy := dbhealth.Diagnose(ctx, db.std, checked, schema); problem != "" && !strings.Contains(problem, "layout is") {
 			return &rewordedError{text + ": " + problem + "; " + remedy, err}
 		}
-		if strings.Contains(pg.Message, schema+".") || strings.Contains(pg.Message, schema+"_internal.") {
+		if message := pgerror.Message(err); strings.Contains(message, schema+".") || strings.Contains(message, schema+"_internal.") {
 			remedy = "the installation is damaged: run sortkey migrate check to list its missing objects"
 		}
 	default:
-		remedy = pg.Hint
+		remedy = pgerror.Hint(err)
 	}
 	if remedy != "" {
 		text += "; " + remedy

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/spf13/cobra"
 )
 
@@ -105,7 +106,7 @@ func (n *nodes) reserve(ctx context.Context, pool string, number int, note strin
 		err = cli.Begin(ctx, n, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 			return n.reserveOnce(ctx, tx, &r, number, size, whileHeld)
 		})
-		if sqlState(err) != "40001" { // serialization_failure
+		if pgerror.State(err) != "40001" { // serialization_failure
 			break
 		}
 	}
@@ -169,7 +170,7 @@ func (n *nodes) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, numb
 			a.Number, a.Pool, *a.Holder, a.ExpiresAt.Stamp())
 	}
 	_, err = tx.Exec(ctx, n.sql(`SELECT $s.reserve_node($1, $2, $3, $4)`), r.Pool, r.Number, r.Note, whileHeld)
-	if m := markAhead.FindStringSubmatch(serverError(err).Message); m != nil {
+	if m := markAhead.FindStringSubmatch(pgerror.Message(err)); m != nil {
 		ms, _ := strconv.ParseInt(m[1], 10, 64)
 		return fmt.Errorf("number %d of pool %s may have been used until %s; run the command again once the server's clock is a second past this time, or choose another number",
 			a.Number, a.Pool, stamp(time.UnixMilli(ms)))

@@ -82,11 +82,10 @@ func recall[T any](e *Examination, name string, f func() (T, error)) (T, error) 
 func (e *Examination) trustTable(ctx context.Context, oid int64) error {
 	return e.read(ctx, func(tx *sql.Tx) error {
 		findings, err := trust.Find(ctx, tx, trust.Reads(trust.WithChildren(fmt.Sprint(oid))))
-		if err != nil || len(findings) == 0 {
+		if err != nil {
 			return err
 		}
-		return fmt.Errorf("%s, and reading the table could run code of that role with your rights (%s); connect as the owner of the table: %w",
-			trust.List(trust.Owners(findings)), trust.Rule, migrations.ErrUntrusted)
+		return trust.ReadError(findings, migrations.ErrUntrusted)
 	})
 }
 

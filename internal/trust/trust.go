@@ -210,6 +210,16 @@ func List(findings []Finding) string {
 	return strings.Join(texts, ", ")
 }
 
+// ReadError returns the error for reading a table with the findings of [Reads], or nil if there
+// are none. It wraps untrusted.
+func ReadError(findings []Finding, untrusted error) error {
+	if len(findings) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s, and reading the table could run code of that role with your rights (%s); connect as the owner of the table: %w",
+		List(Owners(findings)), Rule, untrusted)
+}
+
 // Visible returns a name for people. It quotes names with control characters, which could
 // forge lines or change a terminal.
 func Visible(s string) string {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/sortkey/sortkey/internal/trust"
@@ -52,9 +51,8 @@ func Collect[T any](ctx context.Context, db Beginner, row pgx.RowToFunc[T], quer
 // in SQL.
 func Readable(ctx context.Context, db Beginner, table string) error {
 	findings, err := Collect(ctx, db, pgx.RowToStructByPos[trust.Finding], trust.Reads(trust.WithChildren("$1::text::regclass")), table)
-	if err != nil || len(findings) == 0 {
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s, and reading the table could run code of that role with your rights (%s); connect as the owner of the table: %w",
-		trust.List(trust.Owners(findings)), trust.Rule, migrations.ErrUntrusted)
+	return trust.ReadError(findings, migrations.ErrUntrusted)
 }
