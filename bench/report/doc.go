@@ -6,6 +6,7 @@
 //	go run ./bench/report -quick                    # less of each: .bin/benchmarks
 //	go run ./bench/report -again '^generating|GORM' # only some stages
 //	go run ./bench/report -render                   # no stage: the page from kept output
+//	go run ./bench/report -redraw                   # no stage: only the plots, from the figures in them
 //
 // The output is kept in .bin/benchmarks/full and .bin/benchmarks/quick.
 package main

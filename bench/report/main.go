@@ -15,6 +15,7 @@ import (
 func main() {
 	quick := flag.Bool("quick", false, "measure less of each stage and write the page to .bin/benchmarks")
 	again := flag.String("again", "", "measure only the stages whose titles match this `regexp` and keep the output of the others")
+	redrawOnly := flag.Bool("redraw", false, "measure nothing and draw the plots of the page again")
 	renderOnly := flag.Bool("render", false, "measure nothing and write the page from kept output")
 	flag.Parse()
 	page, goals, kept := "docs", "bench", ".bin/benchmarks/full"
@@ -24,10 +25,14 @@ func main() {
 	var err error
 	if _, here := os.Stat("bench/report"); here != nil || flag.NArg() > 0 {
 		err = errors.New("not in the root of the repository, or arguments other than flags; run go run ./bench/report in the root")
-	} else if !*renderOnly {
+	} else if !*renderOnly && !*redrawOnly {
 		err = measure(*quick, *again, kept)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case *redrawOnly:
+		err = redraw(page)
+	default:
 		err = render(kept, page, goals)
 	}
 	if err != nil {
@@ -92,7 +97,7 @@ func render(kept, page, goals string) error {
 		return fmt.Errorf("%s: %w", kept, err)
 	}
 	for file, c := range charts {
-		if svg := r.draw(c); svg != "" {
+		if svg := c.draw(r.lines(c)); svg != "" {
 			if err := write(filepath.Join(page, "images", file), svg); err != nil {
 				return err
 			}
@@ -108,6 +113,25 @@ func render(kept, page, goals string) error {
 		}
 		fmt.Println(path)
 		if err := write(path, markdown); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// redraw draws the plots in a folder again, with the figures in them.
+func redraw(page string) error {
+	for file, c := range charts {
+		path := filepath.Join(page, "images", file)
+		svg, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		lines, err := readPlot(string(svg))
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err := write(path, c.draw(lines)); err != nil {
 			return err
 		}
 	}

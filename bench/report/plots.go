@@ -9,11 +9,24 @@ import (
 	"strings"
 )
 
-// The edges of a plot and the height of a line of text, in pixels.
-const left, right, top, bottom, leading = 72.0, 430.0, 10.0, 270.0, 20.0
+// The measures of a plot, in pixels. It fits a phone, as the drawings of tools/docs do.
+const (
+	plotWidth                = 400.0
+	left, right, top, bottom = 48.0, 380.0, 40.0, 260.0 // of the axes
+	leading                  = 22.0
+)
 
-// colours are the line colours. Lines of other projects' keys are dashed.
-var colours = []string{"#57606a", "#1f6feb", "#0a3069", "#2da44e", "#cf222e", "#8250df", "#d97a00", "#1b7c83", "#bf3989", "#7d4e1f", "#111"}
+// style follows the reader's light or dark scheme.
+const style = `<style>
+text{font:14px system-ui,-apple-system,"Segoe UI","DejaVu Sans",Helvetica,Arial,sans-serif;fill:#1f2328}.m{text-anchor:middle}.e{text-anchor:end}
+.title{font-weight:600}.small{fill:#59636e}.back{fill:#fff;stroke:#d1d9e0}.grid{stroke:#d1d9e0}.line{fill:none;stroke-width:2}
+@media (prefers-color-scheme:dark){text{fill:#f0f6fc}.small{fill:#a8b3bf}.back{fill:#0d1117;stroke:#3d444d}.grid{stroke:#3d444d}}
+</style>
+`
+
+// colours are the line colours, which differ from white and from black. Lines of other
+// projects' keys are dashed.
+var colours = []string{"#808a95", "#2f81f7", "#a371f7", "#2da44e", "#e5484d", "#b08800", "#e0752d", "#1b9aaa", "#db61a2", "#9a6b3f"}
 
 // A chart has a line for each substitute of * in its pattern, which ends with the key of
 // the x axis.
@@ -21,8 +34,8 @@ type chart struct{ pattern, unit, x, y string }
 
 // charts are the charts of the page, by file name.
 var charts = map[string]chart{
-	"grow-rows.svg":  {"Grow/*/rows=", "rows/s", "rows", "rows per second"},
-	"grow-index.svg": {"Grow/*/rows=", "index-MB", "rows", "MB of the primary key index"},
+	"grow-rows.svg":  {"Grow/*/rows=", "rows/s", "rows in the table", "Rows per second"},
+	"grow-index.svg": {"Grow/*/rows=", "index-MB", "rows in the table", "MB of the primary key index"},
 }
 
 // formats are the keys of this project.
@@ -30,8 +43,8 @@ var formats = []string{"Snowflake", "SnowflakeSI", "UID60", "Spread64", "Sno", "
 
 // A line holds the points of one name.
 type line struct {
-	name, style string
-	points      [][2]float64
+	name   string
+	points [][2]float64
 }
 
 // lines returns the lines of a chart.
@@ -46,11 +59,7 @@ func (r *results) lines(c chart) (lines []line) {
 		}
 		name = strings.TrimPrefix(name, "key=")
 		if len(lines) == 0 || lines[len(lines)-1].name != name {
-			style := `stroke="` + colours[len(lines)%len(colours)] + `"`
-			if !slices.Contains(formats, name) {
-				style += ` stroke-dasharray="4 2"`
-			}
-			lines = append(lines, line{name: name, style: style})
+			lines = append(lines, line{name: name})
 		}
 		last := &lines[len(lines)-1]
 		last.points = append(last.points, [2]float64{x, y})
@@ -58,46 +67,98 @@ func (r *results) lines(c chart) (lines []line) {
 	return lines
 }
 
-// draw returns a chart as SVG, or "" if it has no figures.
-func (r *results) draw(c chart) string {
-	lines := r.lines(c)
+// draw returns a chart as SVG, or "" if it has no lines. Its description has the points, so
+// that a screen reader finds them, and readPlot.
+func (c chart) draw(lines []line) string {
 	if lines == nil {
 		return ""
 	}
 	var highX, highY float64
+	var points strings.Builder
 	for _, l := range lines {
+		fmt.Fprintf(&points, "\n%s:", l.name)
 		for _, p := range l.points {
 			highX, highY = max(highX, p[0]), max(highY, p[1])
+			fmt.Fprintf(&points, " %s at %s,", decimal(p[1]), decimal(p[0]))
 		}
 	}
+	height := bottom + 62 + leading*float64((len(lines)+1)/2)
 	var b strings.Builder
 	write := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	write(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 310" font-family="Arial,Helvetica,sans-serif" font-size="10" fill="#333">`)
-	write(`<rect width="560" height="310" fill="#fff"/><text x="251" y="304" text-anchor="middle">%s</text>`, c.x)
+	write(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%[1]g" height="%[2]g" role="img">`, plotWidth, height)
+	write("<title>%s</title>\n<desc>%s by %s%s\n</desc>", c.y, c.y, c.x, points.String())
+	write(`%s<rect class="back" x=".5" y=".5" width="%g" height="%g" rx="6"/>`, style, plotWidth-1, height-1)
+	write(`<text class="title" x="12" y="26">%s</text><text class="small m" x="%g" y="%g">%s</text>`, c.y, (left+right)/2, bottom+40, c.x)
 
 	across := func(x float64) float64 { return left + (right-left)*x/highX }
 	up := func(y float64) float64 { return bottom - (bottom-top)*y/highY }
-	write(`<text transform="translate(12 140) rotate(-90)" text-anchor="middle">%s</text>`, c.y)
 	for _, tick := range ticks(highX) {
 		x := across(tick)
-		write(`<path d="M%.0f %.0fV%.0f" stroke="#ddd"/><text x="%.0f" y="%.0f" text-anchor="middle">%s</text>`, x, top, bottom, x, bottom+14, short(tick))
+		write(`<path class="grid" d="M%.0f %gV%g"/><text class="small m" x="%.0f" y="%g">%s</text>`, x, top, bottom, x, bottom+20, brief(tick))
 	}
 	for _, tick := range ticks(highY) {
 		y := up(tick)
-		write(`<path d="M%.0f %.0fH%.0f" stroke="#ddd"/><text x="%.0f" y="%.0f" text-anchor="end">%s</text>`, left, y, right, left-4, y+3, short(tick))
+		write(`<path class="grid" d="M%g %.0fH%g"/><text class="small e" x="%g" y="%.0f">%s</text>`, left, y, right, left-6, y+5, brief(tick))
 	}
 	// The legend lists the lines in the order of their last points, from the top down.
+	colour := map[string]string{}
+	for i, l := range lines {
+		colour[l.name] = colours[i%len(colours)]
+	}
+	lines = slices.Clone(lines)
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.points[len(b.points)-1][1], a.points[len(a.points)-1][1]) })
 	for i, l := range lines {
 		var path strings.Builder
 		for _, p := range l.points {
 			fmt.Fprintf(&path, "L%.1f %.1f", across(p[0]), up(p[1]))
 		}
-		y := top + leading*float64(i)
-		write(`<path d="M%sM%.0f %.0fh22" fill="none" stroke-width="1.8" %s/><text x="%.0f" y="%.0f">%s</text>`,
-			path.String()[1:], right+12, y+6, l.style, right+38, y+10, l.name)
+		dashes := ""
+		if !slices.Contains(formats, l.name) {
+			dashes = ` stroke-dasharray="5 3"`
+		}
+		x, y := 12.0, bottom+66
+		if half := (len(lines) + 1) / 2; i < half {
+			y += leading * float64(i)
+		} else {
+			x, y = plotWidth/2+12, y+leading*float64(i-half)
+		}
+		write(`<path class="line" d="M%sM%g %gh26" stroke="%s"%s/><text x="%g" y="%g">%s</text>`,
+			path.String()[1:], x, y-5, colour[l.name], dashes, x+34, y, l.name)
 	}
 	return b.String() + "</svg>\n"
+}
+
+// readPlot returns the lines of a chart that draw has returned.
+func readPlot(svg string) (lines []line, err error) {
+	_, svg, _ = strings.Cut(svg, "<desc>")
+	svg, _, _ = strings.Cut(svg, "\n</desc>")
+	_, svg, _ = strings.Cut(svg, "\n")
+	for text := range strings.Lines(svg) {
+		name, points, _ := strings.Cut(strings.TrimSpace(text), ":")
+		l := line{name: name}
+		for point := range strings.SplitSeq(strings.TrimSuffix(points, ","), ",") {
+			var p [2]float64
+			if _, err := fmt.Sscanf(point, " %g at %g", &p[1], &p[0]); err != nil {
+				return nil, fmt.Errorf("%q: %w", point, err)
+			}
+			l.points = append(l.points, p)
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+// brief returns a round number for an axis, such as 200k.
+func brief(x float64) string {
+	switch {
+	case x >= 1e6:
+		return decimal(x/1e6) + "M"
+	case x >= 1e3:
+		return decimal(x/1e3) + "k"
+	}
+	return decimal(x)
 }
 
 // ticks returns about four to eight round numbers up to high.

@@ -81,9 +81,17 @@ func TestPages(t *testing.T) {
 		}
 	}
 	for file, c := range charts {
-		svg := r.draw(c)
+		svg := c.draw(r.lines(c))
 		if err := xml.Unmarshal([]byte(svg), new(struct{})); err != nil || strings.Contains(svg, "%!") || strings.Contains(svg, "NaN") {
 			t.Errorf("%s: %v\n%s", file, err, svg)
+		}
+		published, err := os.ReadFile("../../docs/images/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := readPlot(string(published))
+		if err != nil || len(lines) < 8 || len(lines[0].points) < 8 || c.draw(lines) != string(published) {
+			t.Errorf("%s isn't drawn as now, with figures: run go run ./bench/report -redraw (%v)", file, err)
 		}
 	}
 	for file, want := range map[string]string{"../../docs/benchmarks.md": page, "../GOALS.md": goals} {

@@ -19,7 +19,6 @@ type format struct {
 	parts         func(flip int) (any, error) // returns the parts of the example, with one bit flipped unless flip is -1
 	labels        map[string]label            // of the fields, by the name of the part; "" is for bits without a part
 	example, note string
-	bytes         []string   // shown below the fields if the ID isn't a number
 	text          [][]string // rows of cells that show the same number of bits each
 }
 
@@ -35,6 +34,7 @@ type field struct {
 }
 
 func (f field) low() int       { return f.high - len(f.weights) + 1 }
+func (f field) class() string  { return cmp.Or(strings.ToLower(f.part), "free") }
 func (f field) reversed() bool { return len(f.weights) > 1 && f.weights[0] < f.weights[1] }
 
 // fields flips each bit of the example and looks for the part that changes, so
@@ -139,13 +139,13 @@ func formats() []format {
 	}, {
 		name: "UID60", column: "bigint", bits: 64, parts: integer(uid60, idtype.UID60Layout{}.Parts),
 		labels:  map[string]label{"Time": {about: since(idtype.UID60(0).Time())}},
-		example: fmt.Sprintf("%s, in the column %d", uid60, uid60.Int64()),
-		note:    "Text: the number in base64url digits, with the last two digits first.",
+		example: uid60.String(),
+		note:    fmt.Sprintf("In the column: %d. The text is this number in base64url digits, with the last two digits first.", uid60.Int64()),
 	}, {
 		name: "Spread64", column: "bigint", bits: 64, parts: integer(spread64, idtype.Spread64Layout{}.Parts),
-		labels:  map[string]label{"Time": {about: since(idtype.Spread64(0).Time()) + ", bits in reverse order"}, "": {"reserved", "always 0"}},
-		example: fmt.Sprintf("%s, in the column %d", spread64, spread64.Int64()), text: [][]string{strings.Split(spread64.String(), "")},
-		note: "IDs created one, two and three milliseconds later: " + strings.Join(later, ", "),
+		labels:  map[string]label{"Time": {about: since(idtype.Spread64(0).Time()) + ", lowest bit first"}, "": {"reserved", "always 0"}},
+		example: spread64.String(), text: [][]string{strings.Split(spread64.String(), "")},
+		note: fmt.Sprintf("In the column: %d. IDs created one, two and three milliseconds later: %s.", spread64.Int64(), strings.Join(later, ", ")),
 	}, {
 		name: "Sno", column: "uuid", bits: 80, parts: func(flip int) (any, error) {
 			id := sno
@@ -158,7 +158,6 @@ func formats() []format {
 			"Time":     {about: "units of 4 ms since " + idtype.Sno{}.Time().Format(time.DateOnly)},
 			"TickTock": {"tick-tock", "toggles when the clock steps back"}, "Meta": {"metabyte", "user-defined"},
 		},
-		bytes:   strings.Split("byte 0,byte 1,byte 2,byte 3,byte 4,byte 5,byte 6,byte 7,byte 8,byte 9", ","),
 		text:    [][]string{strings.Split(sno.String(), ""), strings.Fields(fmt.Sprintf("% x", sno.String()))},
 		example: sno.String(),
 		note:    "The uuid column holds the 16 characters of the text: " + sno.UUID().String(),
@@ -171,10 +170,10 @@ func formats() []format {
 			return uuidPartsOf(id), nil
 		},
 		labels: map[string]label{
-			"Time": {about: since(time.Unix(0, 0).UTC())}, "Version": {name: "ver"}, "Variant": {name: "v"}, "Fraction": {about: "of the millisecond"},
+			"Time": {about: since(time.Unix(0, 0).UTC())}, "Fraction": {about: "of the millisecond, in units of 1/4096 ms"}, "Variant": {about: "of RFC 9562"},
 		},
 		text:    [][]string{strings.Split(strings.ReplaceAll(uuid.String(), "-", ""), "")},
 		example: uuid.String(),
-		note:    "Version 7, as a UUIDGenerator creates it: ver is the version, v the variant of RFC 9562. The fraction is in units of 1/4096 ms.",
+		note:    "Version 7, as a UUIDGenerator creates it.",
 	}}
 }
