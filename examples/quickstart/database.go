@@ -159,7 +159,8 @@ func openSQLite(context.Context) (*store, error) {
 			}
 			query := db.ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Scopes(minted).Order("id").Find(&[]Event{}) })
 			plan, err := sqlitePlan(ctx, sqlDB, query)
-			return window, append([]string{query}, plan...), err
+			query, where, _ := strings.Cut(query, " WHERE ")
+			return window, append([]string{query, "WHERE " + where}, plan...), err
 		},
 		columnType: func(table string) string {
 			return "(SELECT type FROM pragma_table_info('" + table + "') WHERE name = 'id')"

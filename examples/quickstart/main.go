@@ -13,8 +13,6 @@ import (
 	"os"
 	"os/signal"
 	"time"
-
-	"github.com/sortkey/sortkey/idtype"
 )
 
 func main() {
@@ -55,8 +53,12 @@ func run(ctx context.Context, out io.Writer, url string) (err error) {
 	if err := db.Preload("Orders.Lines").Preload("Visits").First(&found, "id = ?", customer.ID).Error; err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Created %s with %d orders, %d lines and %d visits: one db.Create filled all keys and foreign keys.\n",
+	fmt.Fprintf(out, "Created %s with %d orders, %d lines and %d visits: one db.Create filled all keys and foreign keys.\n\n",
 		found.Name, len(found.Orders), len(found.Orders[0].Lines)+len(found.Orders[1].Lines), len(found.Visits))
+	fmt.Fprint(out, "The orders, with Snowflake keys:\n\n")
+	if err := printOrders(db, out, found.Orders); err != nil {
+		return err
+	}
 
 	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -1)
 	rows, err := yesterday(day, events)
@@ -67,28 +69,25 @@ func run(ctx context.Context, out io.Writer, url string) (err error) {
 	if err := s.insertEvents(ctx, rows); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s %d events of %s in %v.\n", s.inserted, len(rows), day.Format(time.DateOnly), time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(out, "\n%s %d events of %s in %v.\n", s.inserted, len(rows), day.Format(time.DateOnly), time.Since(began).Round(time.Millisecond))
 
 	from, to := day.Add(3*time.Hour), day.Add(4*time.Hour)
 	window, plan, err := s.between(ctx, from, to)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Read the %d events from %s to %s UTC by key range: the first is %v at %s, the last %v at %s.\n\n",
-		len(window), from.Format("15:04"), to.Format("15:04"), window[0].ID, clock(window[0].ID),
-		window[len(window)-1].ID, clock(window[len(window)-1].ID))
-
-	if err := printKeys(db, out, s.columnType, customer, window[0]); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\nPlan of the key range query:\n")
+	first := window[0]
+	fmt.Fprintf(out, "Read the %d events from %s to %s UTC by key range: the first is %v at %s.\nThe plan of this query:\n",
+		len(window), from.Format("15:04"), to.Format("15:04"), first.ID, first.ID.Time().Format("15:04:05.000"))
 	for _, line := range plan {
 		fmt.Fprintln(out, "  "+line)
+	}
+	fmt.Fprint(out, "\nThe other tables, with keys of other formats:\n\n")
+	if err := printOthers(db, out, s.columnType, customer, first); err != nil {
+		return err
 	}
 	if s.leftOut != "" {
 		fmt.Fprintf(out, "\n%s\n", s.leftOut)
 	}
 	return nil
 }
-
-func clock(id idtype.UID60Of[Event]) string { return id.Time().Format("15:04:05.000") }
