@@ -34,8 +34,6 @@ type held struct {
 	claim   nodelease.Claim
 	session *session
 	renewed time.Time
-	// repeated means that an earlier call has granted the claim.
-	repeated bool
 }
 
 // A session is the connection of a process and its copies.
@@ -160,7 +158,6 @@ func (m *model) claim(own *session, p nodelease.Pool, r nodelease.Request) (node
 		m.s.fail("number %d was granted to %q after %d, but has an ID for %d", c.Number, r.Holder, c.After, used)
 	}
 	m.granted(p, c, own)
-	m.claims[c.Number].repeated = repeated
 	c.TTL = granted.TTL
 	return c, nil
 }
@@ -186,7 +183,7 @@ func (m *model) renew(own *session, p nodelease.Pool, c nodelease.Claim, r nodel
 }
 
 func (m *model) granted(p nodelease.Pool, c nodelease.Claim, own *session) {
-	m.claims[c.Number] = &held{p, c, own, m.s.now(), false}
+	m.claims[c.Number] = &held{p, c, own, m.s.now()}
 	m.written[c.Number] = max(m.written[c.Number], c.Until)
 }
 
@@ -198,24 +195,6 @@ func (m *model) release(p nodelease.Pool, c nodelease.Claim, mark int64) error {
 		delete(m.claims, c.Number)
 	}
 	return m.Store.Release(context.Background(), p, c, mark)
-}
-
-// unanswered releases a claim that was granted or repeated at a time, if it hasn't changed
-// since: packages zklease and filelease release a claim whose caller has gone.
-func (m *model) unanswered(c nodelease.Claim, at time.Time) {
-	m.s.mu.Lock()
-	defer m.s.mu.Unlock()
-	h := m.claims[c.Number]
-	if m.s.kind == "postgres" || h == nil || h.claim.Term != c.Term || c.Nonce != "" || h.claim.Nonce != "" || !h.renewed.Equal(at.Add(m.s.skipped)) {
-		return
-	}
-	if h.repeated {
-		return // an earlier call of the holder may have had an answer
-	}
-	if err := m.Store.Release(context.Background(), h.pool, h.claim, c.After); err != nil {
-		m.s.fail("release number %d: %v", c.Number, err)
-	}
-	delete(m.claims, c.Number)
 }
 
 // use notes an ID.

@@ -373,7 +373,7 @@ func (s *simulation) start(i int, m *machine, delay time.Duration) *process {
 }
 
 func (s *simulation) process(i int, name string, m *machine, own *session) *process {
-	p := &process{s: s, index: i, serial: time.Duration(len(s.all)), name: name, m: m, session: own, r: rand.New(rand.NewPCG(s.seed, 1<<32|uint64(i)<<16|uint64(len(s.all)))), grants: map[int]*grant{}}
+	p := &process{s: s, index: i, serial: time.Duration(len(s.all)), name: name, m: m, session: own, r: rand.New(rand.NewPCG(s.seed, 1<<32|uint64(i)<<16|uint64(len(s.all)))), grants: map[int]*grant{}, turn: make(chan struct{}, 1)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -582,6 +582,7 @@ type process struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	session *session
+	turn    chan struct{} // held by a call with late
 	source  source
 	delay   time.Duration // before the start
 	frozen  time.Time     // paused until then
@@ -717,7 +718,11 @@ var errKilled = errors.New("the process is dead")
 // Claim, Renew and Release send a message to the store.
 func (p *process) Claim(ctx context.Context, pool nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
 	sent := time.Now()
-	c, err := p.send(ctx, func() (nodelease.Claim, error) { return p.s.model.claim(p.session, pool, r) })
+	var late func(nodelease.Claim)
+	if p.s.kind != "postgres" { // as in packages zklease and filelease
+		late = func(c nodelease.Claim) { _ = p.s.model.release(pool, c, c.After) }
+	}
+	c, err := p.send(ctx, func() (nodelease.Claim, error) { return p.s.model.claim(p.session, pool, r) }, late)
 	if err == nil {
 		p.s.mu.Lock()
 		defer p.s.mu.Unlock()
@@ -740,7 +745,7 @@ func trusted(granted, requested time.Duration) time.Duration {
 
 func (p *process) Renew(ctx context.Context, pool nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
 	sent := time.Now()
-	got, err := p.send(ctx, func() (nodelease.Claim, error) { return p.s.model.renew(p.session, pool, c, r) })
+	got, err := p.send(ctx, func() (nodelease.Claim, error) { return p.s.model.renew(p.session, pool, c, r) }, nil)
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	g := p.grants[c.Number]
@@ -765,52 +770,78 @@ func (p *process) Renew(ctx context.Context, pool nodelease.Pool, c nodelease.Cl
 }
 
 func (p *process) Release(ctx context.Context, pool nodelease.Pool, c nodelease.Claim, mark int64) error {
-	_, err := p.send(ctx, func() (nodelease.Claim, error) { return nodelease.Claim{}, p.s.model.release(pool, c, mark) })
+	_, err := p.send(ctx, func() (nodelease.Claim, error) { return nodelease.Claim{}, p.s.model.release(pool, c, mark) }, nil)
 	return err
 }
 
 // send makes a call of the store with a message and an answer, which can be slow or lost. If
-// the context ends, the call may take effect later.
-func (p *process) send(ctx context.Context, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+// the context ends, the call may take effect later. A call with late waits until an earlier
+// one has ended, and late gets the claim if the caller doesn't.
+func (p *process) send(ctx context.Context, do func() (nodelease.Claim, error), late func(nodelease.Claim)) (nodelease.Claim, error) {
 	type answer struct {
 		c   nodelease.Claim
 		err error
+	}
+	done := func() {}
+	if late != nil {
+		select {
+		case p.turn <- struct{}{}:
+			done = func() { <-p.turn }
+		case <-ctx.Done():
+			return nodelease.Claim{}, context.DeadlineExceeded
+		}
 	}
 	s := p.s
 	p.freeze()
 	s.mu.Lock()
 	if p.dead && !p.closing {
 		s.mu.Unlock()
+		done()
 		return nodelease.Claim{}, errKilled
 	}
 	out, back := p.travel(), p.travel()
-	deaf := p.r.IntN(20) == 0 // ignores the context
+	deaf := p.r.IntN(20) == 0 && s.kind == "postgres" // ignores the context
 	s.mu.Unlock()
 	answers := make(chan answer, 1)
+	gone := false
 	go func() {
+		defer done()
 		if time.Sleep(out); out < 0 || !p.connected() {
 			return
 		}
 		c, err := do()
-		at := time.Now()
-		if time.Sleep(back); back >= 0 && p.connected() && (deaf || ctx.Err() == nil) {
+		time.Sleep(back)
+		arrived := back >= 0 && p.connected()
+		s.mu.Lock()
+		if arrived = arrived && !gone; arrived {
 			answers <- answer{c, err}
-		} else if err == nil {
-			s.model.unanswered(c, at)
+		}
+		alive := !p.dead || p.closing
+		s.mu.Unlock()
+		if !arrived && alive && err == nil && late != nil {
+			late(c)
 		}
 	}()
 	ended := ctx.Done()
 	if deaf {
-		late, cancel := context.WithTimeout(context.Background(), 2*s.ttl)
+		longer, cancel := context.WithTimeout(context.Background(), 2*s.ttl)
 		defer cancel()
-		ended = late.Done()
+		ended = longer.Done()
 	}
 	select {
+	case <-ended:
+		s.mu.Lock()
+		gone = true
+		s.mu.Unlock()
 	case a := <-answers:
 		p.freeze()
 		return a.c, a.err
-	case <-ended:
-		p.freeze()
+	}
+	p.freeze()
+	select {
+	case a := <-answers: // at the last moment
+		return a.c, a.err
+	default:
 		return nodelease.Claim{}, context.DeadlineExceeded
 	}
 }
