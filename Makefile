@@ -18,9 +18,11 @@ LOAD_TIME := 90s
 COUNT := 1
 # uuidv7() needs Postgres 18.
 BENCH_SERVER = POSTGRES_VERSION=$(or $(POSTGRES_VERSION),18) scripts/with-postgres --or-none
+# Beside the version in go.mod, which is the oldest supported one.
+NEWEST_GO := go1.27.3
 MODULES := . bench cmd/sortkey examples integration_test metrics
 
-.PHONY: help demo test lint vuln unit integration fuzz soak load bench docs api tidy clean
+.PHONY: help demo test lint vuln unit integration newest fuzz soak load bench docs api tidy clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -82,6 +84,10 @@ integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containe
 	run $(RACE_ELSEWHERE) ./service; \
 	if [[ -s $$TESTS_NOT_RUN ]]; then echo "NOT RUN:"; sort -u "$$TESTS_NOT_RUN"; fi; \
 	exit $$status
+
+newest: ## unit tests, and integration tests of pgx, GORM and database/sql, with the newest Go
+	GOTOOLCHAIN=$(NEWEST_GO) go test ./...
+	cd integration_test && POSTGRES_VERSIONS=17 GOTOOLCHAIN=$(NEWEST_GO) go test -count=1 -timeout 30m ./databasesql ./pgx ./gorm
 
 fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each
 	@for package in ./idtype ./idtype/seal ./sqltypes ./pgxcodec; do \
