@@ -1,10 +1,12 @@
 package idtype
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sortkey/sortkey/internal/typename"
 )
@@ -69,24 +71,14 @@ type ParseError struct {
 	Reason string // the reason, and the remedy if Want isn't enough
 	Err    error  // the sentinel, or the error of a Valuer
 
-	number  bool // Input is an ID or a number, not text
-	scanned bool // Scan failed
+	number  bool   // Input is an ID or a number, not text
+	scanned bool   // Scan failed
+	public  string // the problem for PublicMessage, if Want and Reason name Go types or advise a programmer
 }
 
 // Error returns the operation, the input, the reason and the accepted input.
 func (e *ParseError) Error() string {
-	problem := e.Reason
-	if e.Pos >= 0 {
-		problem += " at byte " + strconv.Itoa(e.Pos)
-	}
-	switch e.Err {
-	case ErrSyntax, ErrRange, ErrNotSno, ErrVersion: // not ErrNull and the errors of Valuers
-		if strings.HasPrefix(problem, "got ") {
-			problem = "want " + e.Want + ", " + problem
-		} else {
-			problem += "; want " + e.Want
-		}
-	}
+	problem := e.problem()
 	input := strconv.Quote(e.Input)
 	if e.number {
 		input = e.Input
@@ -102,8 +94,62 @@ func (e *ParseError) Error() string {
 	return "idtype: parse " + input + " as " + e.Type + ": " + problem
 }
 
+// problem returns the reason, its position and the accepted input.
+func (e *ParseError) problem() string {
+	problem := e.Reason
+	if e.Pos >= 0 {
+		problem += " at byte " + strconv.Itoa(e.Pos)
+	}
+	switch {
+	case !e.aboutInput():
+		return problem
+	case strings.HasPrefix(problem, "got "):
+		return "want " + e.Want + ", " + problem
+	}
+	return problem + "; want " + e.Want
+}
+
+// aboutInput reports whether the error is about the form of the input, not about NULL or a
+// Valuer that failed.
+func (e *ParseError) aboutInput() bool {
+	switch e.Err {
+	case ErrSyntax, ErrRange, ErrNotSno, ErrVersion:
+		return true
+	}
+	return false
+}
+
 // Unwrap returns Err.
 func (e *ParseError) Unwrap() error { return e.Err }
+
+// maxPublicInput is the number of bytes of a rejected input that PublicMessage quotes.
+const maxPublicInput = 40
+
+// asciiHTML escapes the characters that start a tag or an entity.
+var asciiHTML = strings.NewReplacer("<", `\x3c`, ">", `\x3e`, "&", `\x26`)
+
+// PublicMessage returns a text about a rejected ID for the client that sent it:
+//
+//	"abc" is not a valid ID: want 16 characters [2-9a-x], got 3 bytes
+//
+// Unlike the text of the error, it names no Go type. It quotes at most 40 bytes of the input,
+// and escapes everything but printable ASCII, and also <, > and &. If err wraps no
+// [*ParseError], or one with [ErrNull] or the error of a Valuer, PublicMessage returns
+// "invalid input".
+func PublicMessage(err error) string {
+	var e *ParseError
+	if !errors.As(err, &e) || !e.aboutInput() {
+		return "invalid input"
+	}
+	input, rest := e.Input, ""
+	if n := maxPublicInput; len(input) > n {
+		for n > maxPublicInput-utf8.UTFMax && !utf8.RuneStart(input[n]) {
+			n--
+		}
+		input, rest = input[:n], "..."
+	}
+	return asciiHTML.Replace(strconv.QuoteToASCII(input) + rest + " is not a valid ID: " + cmp.Or(e.public, e.problem()))
+}
 
 // scanError marks the error of a failed Scan.
 func scanError(err error) error {
@@ -139,7 +185,9 @@ func badLength(n int) flaw {
 
 // badType returns the error for a Scan from a Go type that Scan doesn't accept.
 func badType(typeName, want string, src any) error {
-	return scanError(flaw{-1, "got " + typename.OfValue(src) + "; scan a column of the format's type", ErrSyntax}.in(typeName, want, fmt.Append(nil, src)))
+	e := flaw{-1, "got " + typename.OfValue(src) + "; scan a column of the format's type", ErrSyntax}.in(typeName, want, fmt.Append(nil, src))
+	e.public = "want " + want
+	return scanError(e)
 }
 
 // nullError returns the error for a Scan from NULL.

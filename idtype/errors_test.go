@@ -3,6 +3,8 @@ package idtype
 import (
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +46,53 @@ func TestErrorTexts(t *testing.T) {
 	} {
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
+// PublicMessage names neither Go types nor remedies for programmers.
+func TestPublicMessage(t *testing.T) {
+	errOf := func(_ any, err error) error { return err }
+	scan := func(src any) error { return new(SnowflakeOf[order]).Scan(src) }
+	const decimal = "want a decimal integer from 0 to 9223372036854775807"
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{errOf(ParseSno("abc")), `"abc" is not a valid ID: want 16 characters [2-9a-x], got 3 bytes`},
+		{fmt.Errorf("parameter id: %w", errOf(ParseSno("abc"))), `"abc" is not a valid ID: want 16 characters [2-9a-x], got 3 bytes`},
+		{errOf(ParseSno("Brpk4q72xwf2m63l")), `"Brpk4q72xwf2m63l" is not a valid ID: invalid character "B" at byte 0; want 16 characters [2-9a-x]`},
+		{errOf(Parse[SnowflakeOf[order]]("7")), `"7" is not a valid ID: want "ord_" and a decimal integer from 0 to 9223372036854775807, got no prefix`},
+		{errOf(Parse[SnoOf[customer]]("c1_brpk4q72xwf2m63l")), `"c1_brpk4q72xwf2m63l" is not a valid ID: it is the ID of another kind of record`},
+		{new(SnoOf[customer]).UnmarshalJSON([]byte("7")), `"7" is not a valid ID: not a JSON string; want "c1_" and 16 characters [2-9a-x] in quotes`},
+		{new(UID60).UnmarshalJSON([]byte("true")), `"true" is not a valid ID: want 4 to 10 characters [A-Za-z0-9_-] in quotes, or a decimal integer from 0 to 1152921504606846975`},
+		{errOf(new(UUID).Time()), `"00000000-0000-0000-0000-000000000000" is not a valid ID`},
+		{scan(int64(-1)), `"-1" is not a valid ID: out of range; ` + decimal},
+		{scan(1.5), `"1.5" is not a valid ID: ` + decimal},
+		{scan(UID60(1 << 12)), `"AAAB" is not a valid ID: it is a value of another type`},
+		{errOf(SnoFromUUID(uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"))), `"f47ac10b-58cc-4372-a567-0e02b2c3d479" is not a valid ID: not all bytes`},
+		// Long and binary input.
+		{errOf(ParseSno(strings.Repeat("a", 1000))), `"` + strings.Repeat("a", 40) + `"... is not a valid ID: want 16 characters [2-9a-x], got 1000 bytes`},
+		{errOf(ParseSno(strings.Repeat("a", 39) + "é")), `"` + strings.Repeat("a", 39) + `"... is not a valid ID`},
+		{errOf(ParseSno(strings.Repeat("\x80", 50))), `"` + strings.Repeat(`\x80`, 36) + `"... is not a valid ID`},
+		{errOf(ParseSno("\x00\n\"\u202e\xff")), `"\x00\n\"\u202e\xff" is not a valid ID`},
+		{errOf(ParseSno("<a&amp;>é")), `"\x3ca\x26amp;\x3e\u00e9" is not a valid ID`},
+		{errOf(ParseSno("<234567890123456")), `"\x3c234567890123456" is not a valid ID: invalid character "\x3c" at byte 0`},
+		// Not about the client's input.
+		{scan(nil), "invalid input"},
+		{scan(errValuer{7}), `"7" is not a valid ID: it is a value of another type`},
+		{new(Snowflake).Scan(errValuer{7}), "invalid input"},
+		{errors.New("dial 10.0.0.7"), "invalid input"},
+		{nil, "invalid input"},
+	} {
+		got := PublicMessage(test.err)
+		if !strings.HasPrefix(got, test.want) {
+			t.Errorf("%v:\ngot  %s\nwant %s", test.err, got, test.want)
+		}
+		for _, internal := range []string{"idtype", "Of[", "order", "customer", "float64", "model", "column", "tag"} {
+			if strings.Contains(got, internal) {
+				t.Errorf("%s contains %s", got, internal)
+			}
 		}
 	}
 }

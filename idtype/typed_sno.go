@@ -60,6 +60,7 @@ func (id TypedSno[P]) check(m *traits) error {
 	e := flaw{-1, "got the metabyte " + byteName(id[5]), ErrRange}.
 		in(typedName[P](snoName), "the model's metabyte "+byteName(m.meta), []byte(id.String()))
 	e.number = true
+	e.public = "it is the ID of another kind of record"
 	return e
 }
 

@@ -101,8 +101,10 @@ func valueOf[T any](typeName, want string, src any) (driver.Value, error) {
 	case null:
 		return nil, nil
 	case id != reflect.TypeFor[T]():
-		return nil, scanError(flaw{-1, "got " + typename.OfValue(src) + "; scan it into its own type", ErrSyntax}.
-			in(typeName, "one ID of type "+typename.Of(reflect.TypeFor[T]())+", alone or in a struct", fmt.Append(nil, src)))
+		e := flaw{-1, "got " + typename.OfValue(src) + "; scan it into its own type", ErrSyntax}.
+			in(typeName, "one ID of type "+typename.Of(reflect.TypeFor[T]())+", alone or in a struct", fmt.Append(nil, src))
+		e.public = "it is a value of another type"
+		return nil, scanError(e)
 	}
 	val, err := v.Value()
 	if err != nil {
@@ -202,7 +204,9 @@ func (k *integerKind) parseNumber(b []byte, want string) (int64, error) {
 	if f.err == ErrSyntax && want != k.want {
 		want += " in quotes, or " + k.want
 		f = flaw{-1, `not a JSON string or integer; write the field's tag without the option string: json:"id", not json:"id,string"`, ErrSyntax}
-		return 0, f.in(k.name, want, b)
+		e := f.in(k.name, want, b)
+		e.public = "want " + want
+		return 0, e
 	}
 	return 0, f.in(k.name, k.want, b)
 }
