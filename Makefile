@@ -119,7 +119,7 @@ else
 	$(if $(QUICK),,$(TOOLS) go run ./docs)
 endif
 
-docs: ## update the generated parts of README.md and docs: code, error messages, drawings
+docs: ## update the generated parts of README.md and docs: code, figures, drawings
 	$(TOOLS) go run ./docs
 
 api: ## compare the exported API with the last release

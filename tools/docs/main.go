@@ -1,7 +1,7 @@
 // Command docs writes the generated parts of the documentation: the code
 // blocks in Markdown files, the figures that they quote from docs/benchmarks.md,
-// the list of error messages and the drawings of the ID layouts. It fails if docs/errors.md doesn't explain an exported error or an
-// SQLSTATE. With -check it writes nothing, and also fails if it finds outdated
+// and the drawings of the ID layouts. It fails if docs/errors.md doesn't explain an
+// exported error or an SQLSTATE. With -check it writes nothing, and also fails if it finds outdated
 // files or dead links.
 //
 //	cd tools && GOWORK=off go run ./docs [-check]
@@ -61,12 +61,11 @@ func run(root string, check bool) (problems []string, err error) {
 		}
 		files[name] = text
 	}
-	text, unexplained, err := messages(os.DirFS(root))
+	missing, err := unexplained(os.DirFS(root))
 	if err != nil {
 		return nil, err
 	}
-	files["docs/messages.txt"] = text
-	problems = append(problems, unexplained...)
+	problems = append(problems, missing...)
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(root, name))
 		switch {
