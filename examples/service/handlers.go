@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,7 +61,9 @@ func (s *shop) handle(f func(http.ResponseWriter, *http.Request) error) http.Han
 // createCustomer: POST /customers {"name": "Ada"}
 func (s *shop) createCustomer(w http.ResponseWriter, r *http.Request) error {
 	// A client can't choose an ID, so the body has a type without one.
-	in, err := body[struct{ Name string }](r)
+	in, err := body[struct {
+		Name string `json:"name"`
+	}](r)
 	if err != nil {
 		return err
 	}
@@ -84,8 +88,8 @@ func (s *shop) createCustomer(w http.ResponseWriter, r *http.Request) error {
 func (s *shop) createOrder(w http.ResponseWriter, r *http.Request) error {
 	in, err := body[struct {
 		CustomerID CustomerID `json:"customer_id"`
-		Item       string
-		Quantity   int
+		Item       string     `json:"item"`
+		Quantity   int        `json:"quantity"`
 	}](r)
 	if err != nil {
 		return err
@@ -125,9 +129,9 @@ func (s *shop) createOrder(w http.ResponseWriter, r *http.Request) error {
 
 // order: GET /orders/ord_779811650940178432
 func (s *shop) order(w http.ResponseWriter, r *http.Request) error {
-	id, err := idtype.Parse[OrderID](r.PathValue("id"))
+	id, err := parseID[OrderID](r.PathValue("id"))
 	if err != nil {
-		return badRequest{err}
+		return err
 	}
 	var order Order
 	if err := s.db.WithContext(r.Context()).Take(&order, "id = ?", id).Error; err != nil {
@@ -141,11 +145,11 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) error {
 // It replies with one page of orders. Both parameters are optional: since selects a range
 // of primary keys, and after is the last ID of the previous page.
 func (s *shop) orders(w http.ResponseWriter, r *http.Request) error {
-	since, err := param(r, "since", func(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) })
+	since, err := param(r, "since", parseTime)
 	if err != nil {
 		return err
 	}
-	after, err := param(r, "after", idtype.Parse[OrderID])
+	after, err := param(r, "after", parseID[OrderID])
 	if err != nil {
 		return err
 	}
@@ -162,9 +166,9 @@ func (s *shop) orders(w http.ResponseWriter, r *http.Request) error {
 
 // ordersOfCustomer: GET /customers/brpk4q72egf2m63l/orders, the newest orders, read with pgx
 func (s *shop) ordersOfCustomer(w http.ResponseWriter, r *http.Request) error {
-	id, err := idtype.Parse[CustomerID](r.PathValue("id"))
+	id, err := parseID[CustomerID](r.PathValue("id"))
 	if err != nil {
-		return badRequest{err}
+		return err
 	}
 	rows, _ := s.pool.Query(r.Context(),
 		"SELECT id, customer_id, item, quantity FROM orders WHERE customer_id = $1 ORDER BY id DESC LIMIT $2", id, pageSize)
@@ -189,10 +193,38 @@ func body[T any](r *http.Request) (v T, err error) {
 	case !utf8.Valid(data): // json.Unmarshal would replace these bytes
 		return v, badRequest{errors.New("body: want UTF-8")}
 	}
-	if err := json.Unmarshal(data, &v); err != nil {
+	err = json.Unmarshal(data, &v)
+	var syntax *json.SyntaxError
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
 		return v, badRequest{fmt.Errorf("body: %w", err)}
+	case errors.As(err, &wrong): // its text names Go types
+		return v, badRequest{fmt.Errorf("body: %s: got a JSON %s", cmp.Or(wrong.Field, "want an object"), wrong.Value)}
+	case err != nil:
+		return v, badRequest{errors.New("body: " + idtype.PublicMessage(err))}
 	}
 	return v, nil
+}
+
+// parseID parses the ID in a URL.
+func parseID[V any, P interface {
+	*V
+	encoding.TextUnmarshaler
+}](s string) (V, error) {
+	id, err := idtype.Parse[V, P](s)
+	if err != nil {
+		err = badRequest{errors.New(idtype.PublicMessage(err))}
+	}
+	return id, err
+}
+
+func parseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		err = fmt.Errorf("want a time such as 2026-11-22T00:00:00Z, got %.40q", s)
+	}
+	return t, err
 }
 
 // storable returns an error if Postgres can't store a text.

@@ -73,8 +73,9 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// Input that Postgres can't store is the error of the client.
-func TestUnstorable(t *testing.T) {
+// Answers to wrong input name no Go types. Input that Postgres can't store is the error of the
+// client.
+func TestWrongInput(t *testing.T) {
 	const order = `{"customer_id": "brpk4q72egf2m63l", "item": "tea", "quantity": 2}`
 	for _, test := range []struct {
 		path, body, key string
@@ -84,6 +85,12 @@ func TestUnstorable(t *testing.T) {
 		{"/customers", `{"name": "A\u0000"}`, "", 400, `name: want UTF-8 without NUL characters, got "A\x00"`},
 		{"/customers", "{\"name\": \"\xff\"}", "", 400, "body: want UTF-8"},
 		{"/customers", `{"name": "A"} {}`, "", 400, "body: invalid character"},
+		{"/orders/7", "", "", 400, `"7" is not a valid ID: want "ord_" and a decimal integer from 0 to 9223372036854775807, got no prefix` + "\n"},
+		{"/orders?after=7", "", "", 400, `parameter after: "7" is not a valid ID`},
+		{"/orders?since=7", "", "", 400, `parameter since: want a time such as 2026-11-22T00:00:00Z, got "7"` + "\n"},
+		{"/customers", `[]`, "", 400, "body: want an object: got a JSON array\n"},
+		{"/customers", `{"name": 1}`, "", 400, "body: name: got a JSON number\n"},
+		{"/orders", strings.Replace(order, "brp", "BRP", 1), "", 400, `body: "BRPk4q72egf2m63l" is not a valid ID: invalid character "B" at byte 0; want 16 characters [2-9a-x]` + "\n"},
 		{"/customers", `{"name": "` + strings.Repeat("A", maxBody) + `"}`, "", 413, "body: want at most 65536 bytes"},
 		{"/orders", strings.Replace(order, "tea", `\u0000`, 1), "", 400, "item: want UTF-8"},
 		{"/orders", order, "\xff", 400, `Idempotency-Key: want UTF-8 without NUL characters, got "\xff"`},
@@ -91,6 +98,9 @@ func TestUnstorable(t *testing.T) {
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, test.path, strings.NewReader(test.body))
 		r.Header.Set("Idempotency-Key", test.key)
+		if test.body == "" {
+			r.Method = http.MethodGet
+		}
 		newShop().ServeHTTP(w, r)
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.text) {
 			t.Errorf("%.60s, key %.10q: want %d %q, got %d %q", test.body, test.key, test.status, test.text, w.Code, w.Body)

@@ -2,11 +2,13 @@ package web
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 
 	"github.com/99designs/gqlgen/graphql"
 
 	"github.com/sortkey/sortkey/examples/frameworks/key"
+	"github.com/sortkey/sortkey/idtype"
 )
 
 // MarshalOrderID writes an OrderID. gqlgen finds the two functions by their names.
@@ -29,8 +31,10 @@ func unmarshal[T any, P interface {
 }](v any) (id T, err error) {
 	s, ok := v.(string)
 	if !ok {
-		return id, fmt.Errorf("want the text of an ID as a string, got %T", v)
+		return id, errors.New("want the text of an ID as a string")
 	}
-	err = P(&id).UnmarshalText([]byte(s))
+	if err = P(&id).UnmarshalText([]byte(s)); err != nil {
+		err = errors.New(idtype.PublicMessage(err)) // gqlgen shows the error to the client
+	}
 	return id, err
 }

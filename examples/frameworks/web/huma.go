@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding"
+	"errors"
 	"net/http"
 	"reflect"
 
@@ -10,15 +11,19 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/sortkey/sortkey/examples/frameworks/key"
+	"github.com/sortkey/sortkey/idtype"
 )
 
 // A Param is an ID as a parameter. huma parses parameters of integer types as numbers, but
 // passes the text to UnmarshalText if the type is a struct.
 type Param[T any] struct{ ID T }
 
-// UnmarshalText parses the ID's text.
+// UnmarshalText parses the ID's text. huma shows the error to the client.
 func (p *Param[T]) UnmarshalText(b []byte) error {
-	return any(&p.ID).(encoding.TextUnmarshaler).UnmarshalText(b)
+	if err := any(&p.ID).(encoding.TextUnmarshaler).UnmarshalText(b); err != nil {
+		return errors.New(idtype.PublicMessage(err))
+	}
+	return nil
 }
 
 // Schema returns the schema of the ID.
@@ -56,14 +61,14 @@ func Huma(s Store) http.Handler {
 		return &struct{ Body Order }{s.Order(in.ID.ID)}, nil
 	})
 	huma.Get(api, "/orders", func(_ context.Context, in *struct {
-		IDs      []string       `query:"id,explode"`
-		Customer key.CustomerID `query:"customer"`
+		IDs      []string              `query:"id,explode"`
+		Customer Param[key.CustomerID] `query:"customer"`
 	}) (*struct{ Body []Order }, error) {
 		ids, err := parseOrderIDs(in.IDs)
 		if err != nil {
-			return nil, huma.Error422UnprocessableEntity("query parameter id", err)
+			return nil, huma.Error422UnprocessableEntity("query parameter id: " + idtype.PublicMessage(err))
 		}
-		return &struct{ Body []Order }{s.Orders(ids, in.Customer)}, nil
+		return &struct{ Body []Order }{s.Orders(ids, in.Customer.ID)}, nil
 	})
 	return mux
 }

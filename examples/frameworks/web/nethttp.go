@@ -12,28 +12,33 @@ import (
 // NetHTTP serves orders with package net/http.
 func NetHTTP(s Store) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
-		id, err := idtype.Parse[key.OrderID](r.PathValue("id"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(s.Order(id))
-	})
+	mux.Handle("GET /orders/{id}", HTTPOrder(s))
 	mux.HandleFunc("GET /orders", func(w http.ResponseWriter, r *http.Request) {
 		ids, err := parseOrderIDs(r.URL.Query()["id"])
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			http.Error(w, idtype.PublicMessage(err), http.StatusBadRequest)
 			return
 		}
 		var customer sqltypes.Optional[key.CustomerID] // an Optional accepts a missing parameter
 		if err := customer.UnmarshalParam(r.URL.Query().Get("customer")); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			http.Error(w, idtype.PublicMessage(err), http.StatusBadRequest)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(s.Orders(ids, customer.ID))
 	})
 	return mux
+}
+
+// HTTPOrder handles GET /orders/{id} with package net/http.
+func HTTPOrder(s Store) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id, err := idtype.Parse[key.OrderID](r.PathValue("id"))
+		if err != nil {
+			http.Error(w, idtype.PublicMessage(err), http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(s.Order(id))
+	}
 }
 
 // parseOrderIDs parses the values of a repeated parameter.
