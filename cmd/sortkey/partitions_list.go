@@ -1,0 +1,205 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/jackc/pgx/v5"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
+	"github.com/sortkey/sortkey/internal/dbhealth"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/spf13/cobra"
+)
+
+func (c *app) partitionsListCommand() *cobra.Command {
+	var database databaseFlags
+	cmd := &cobra.Command{
+		Use:   "list [TABLE]",
+		Short: "List the managed tables, or the partitions of one",
+		Long: `List prints the managed tables:
+
+    EVERY      the interval of a partition
+    PREMAKE    the number of partitions to create ahead
+    RETENTION  what happens to a partition, and how long after its end
+    HORIZON    the end of the partitions that follow the current one without a
+               gap; later rows go to the default partition, or are an error
+    DEFAULT    the rows in the default partition; above 10,000 an estimate
+    TO DO      the steps that maintenance would take now
+
+Below the tables are the results of doctor about them.
+
+With a table, named as in SQL, it prints the partitions of that table. Rows is
+an estimate of the server, and a bound is the first time of a partition or of
+the one that follows it. Times are in UTC.
+
+The steps and bounds need USAGE on both schemas of the installation, and the
+steps and the rows need SELECT on the default partition.`,
+		Example: `  sortkey partitions list
+  sortkey partitions list app.events
+  sortkey partitions list --output json | jq -r 'select(.horizon != "infinity" and .horizon_seconds < 86400).table'`,
+		Args: asUsage(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			db, config, err := database.openInstalled(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			if len(args) == 1 {
+				return db.explain(cmd.Context(), c.listPartitions(cmd.Context(), db, config.Schema, args[0]), config.Schema, mayMaintain)
+			}
+			return c.listManaged(cmd.Context(), db, config.Schema)
+		},
+	}
+	database.add(cmd)
+	return cmd
+}
+
+// exactRows is the highest number of rows that list counts in a default partition.
+const exactRows = 10_000
+
+// listManaged prints the managed tables. If it cannot plan the steps of some, it
+// prints all tables and returns an error.
+func (c *app) listManaged(ctx context.Context, db database, schema string) error {
+	health := dbhealth.New(db.std, dbhealth.Options{Config: migrations.Config{Schema: schema}, Now: c.Now, Areas: []string{"partitions"}})
+	tables, err := health.ManagedTables(ctx)
+	if err != nil {
+		return db.explain(ctx, err, schema, mayMaintain)
+	}
+	var problems []error
+	for _, t := range tables {
+		if err := inspect(ctx, health, t); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			err = db.explain(ctx, err, schema, mayMaintain)
+			t.Problem = err.Error()
+			problems = append(problems, fmt.Errorf("%s: %w", t.Table, err))
+		}
+	}
+	if len(tables) == 0 && !c.JSON() {
+		_, err = fmt.Fprintf(c.Out, "no managed tables: call %s.manage_partitions for a partitioned table\n", schema)
+		return err
+	}
+	report, err := health.Run(ctx)
+	if err != nil {
+		return err
+	}
+	findings := slices.DeleteFunc(report.Findings, func(f dbhealth.Finding) bool { return f.Level == dbhealth.Unknown }) // the problems above
+	var results []managedTable
+	for _, t := range tables {
+		results = append(results, managedTable{t, slices.DeleteFunc(slices.Clone(findings), func(f dbhealth.Finding) bool { return f.Of != t.Table || !f.Counts() })})
+	}
+	header := table.Row{"Table", "Format", "Every", "Premake", "Retention", "Partitions", "Size", "Horizon", "Default", "To do"}
+	if err := cli.PrintRows(c.Terminal, results, header, c.managedRow); err != nil {
+		return err
+	}
+	if !c.JSON() {
+		problems = append(problems, c.printFindings(findings))
+	}
+	return errors.Join(problems...)
+}
+
+// A managedTable is a table of list, and the results of doctor about it.
+type managedTable struct {
+	*dbhealth.ManagedTable
+	Findings []dbhealth.Finding `json:"findings"` // that count
+}
+
+// inspect sets the fields that need privileges for the table.
+func inspect(ctx context.Context, health *dbhealth.Examination, t *dbhealth.ManagedTable) error {
+	if err := health.ReadHorizon(ctx, t); err != nil {
+		return err
+	}
+	if t.DefaultPartition != nil {
+		rows, err := health.CountDefaultRows(ctx, t, exactRows+1)
+		if err != nil {
+			return err
+		}
+		if rows > exactRows && t.Estimate != nil {
+			rows = max(rows, *t.Estimate)
+		}
+		t.DefaultRows = &rows
+	}
+	return health.ReadSteps(ctx, t)
+}
+
+func (c *app) managedRow(t managedTable) table.Row {
+	retention, horizon, rows, todo := "keep", "-", "-", "?"
+	if t.Retention != nil {
+		retention = t.RetentionAction + " after " + *t.Retention
+	}
+	switch {
+	case t.Horizon != nil && t.HorizonSeconds != nil:
+		horizon = fmt.Sprintf("%s (%s)", t.Horizon, c.ago(t.Horizon.Time))
+	case t.Horizon != nil:
+		horizon = t.Horizon.String()
+	case t.Problem != "":
+		horizon = "?"
+	}
+	switch {
+	case t.DefaultRows != nil && *t.DefaultRows > exactRows:
+		rows = "~" + humanize.Comma(*t.DefaultRows)
+	case t.DefaultRows != nil:
+		rows = humanize.Comma(*t.DefaultRows)
+	case t.DefaultPartition != nil:
+		rows = "?"
+	}
+	if t.Steps != nil {
+		var counts []string
+		for _, action := range []string{"create", "drain", "default", "detach", "drop"} {
+			if n := t.Steps[action]; n > 0 {
+				counts = append(counts, fmt.Sprintf("%s %d", action, n))
+			}
+		}
+		todo = cmp.Or(strings.Join(counts, ", "), "-")
+	}
+	return table.Row{t.Table, t.Format, t.Every, t.Premake, retention, t.Partitions, humanize.IBytes(uint64(t.Bytes)), horizon, rows, todo}
+}
+
+// A partition is a result of list.
+type partition struct {
+	Partition string           `json:"partition"`
+	From      *dbhealth.Moment `json:"from"` // nil for the default partition
+	To        *dbhealth.Moment `json:"to"`
+	Bytes     int64            `json:"bytes"`
+	Rows      int64            `json:"rows"`
+}
+
+func (c *app) listPartitions(ctx context.Context, db database, schema, name string) error {
+	var oid uint32
+	var format *string
+	// The table can be in any schema of the search_path, so this statement is not in read.
+	// It calls no function.
+	if err := db.QueryRow(ctx, "SELECT $1::text::regclass::oid", name).Scan(&oid); err != nil {
+		return err
+	}
+	err := cli.ReadRow(ctx, db, []any{&format}, inSchema(schema, "SELECT (SELECT t.format FROM $s.partitioned_table t WHERE t.parent = $1::oid)"), oid)
+	if err != nil {
+		return err
+	}
+	if format == nil {
+		return fmt.Errorf("partitions of %s are not managed; call %s.manage_partitions for the table first", name, schema)
+	}
+	partitions, err := cli.Collect(ctx, db, pgx.RowToStructByName[partition], inSchema(schema, `
+		SELECT format('%I.%I', n.nspname, c.relname) AS partition, `+dbhealth.MomentOf("lower(p.times)")+` AS "from", `+dbhealth.MomentOf("upper(p.times)")+` AS "to",
+			`+dbhealth.SizeOf+` AS bytes, `+dbhealth.EstimatedRows+` AS rows
+		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+		LEFT JOIN $s_internal.partition_times($1::oid, $2) p ON p.partition = c.oid
+		WHERE i.inhparent = $1 ORDER BY p.times NULLS LAST`), oid, format)
+	if err != nil {
+		return err
+	}
+	return cli.PrintRows(c.Terminal, partitions, table.Row{"Partition", "From", "To", "Size", "Rows"}, func(p partition) table.Row {
+		var from, to any = "default", ""
+		if p.From != nil {
+			from, to = p.From, p.To
+		}
+		return table.Row{p.Partition, from, to, humanize.IBytes(uint64(p.Bytes)), humanize.Comma(p.Rows)}
+	})
+}

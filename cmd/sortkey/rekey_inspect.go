@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
+	"github.com/sortkey/sortkey/rekey"
+	"github.com/spf13/cobra"
+)
+
+// readSpec reads a file with a Spec.
+func readSpec(name string) (rekey.Spec, error) {
+	var spec rekey.Spec
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return spec, cli.Usage(err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&spec); err != nil {
+		return spec, cli.Usagef("%s: %s; sortkey rekey --help shows an example", name, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return spec, nil
+}
+
+func (c *app) rekeyInspectCommand() *cobra.Command {
+	var flags rekeyFlags
+	var sql bool
+	cmd := &cobra.Command{
+		Use:   "inspect FILE",
+		Short: "Check the tables, and print the plan",
+		Long: `Inspect prints the columns that change, what to note, and the problems: properties
+of the tables that rekey can't carry over, each with a remedy. It changes
+nothing, but reads the tables. If there are problems, the exit code is 1.
+
+With --sql, it prints the SQL of all steps.`,
+		Example: `  sortkey rekey inspect orders.json
+  sortkey rekey inspect orders.json --sql > plan.sql`,
+		Args: asUsage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec, err := readSpec(args[0])
+			if err != nil {
+				return err
+			}
+			return flags.run(c, cmd, func(ctx context.Context, db database) error {
+				plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
+				if err != nil {
+					return err
+				}
+				return c.printPlan(plan, sql)
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&sql, "sql", false, "print the SQL of all steps")
+	return cmd
+}
+
+func (c *app) printPlan(plan *rekey.Plan, sql bool) error {
+	switch {
+	case c.JSON():
+		if err := c.PrintJSON(plan); err != nil {
+			return err
+		}
+	case sql && len(plan.Problems) == 0:
+		return c.printSQL(plan.Actions)
+	default:
+		var rows []table.Row
+		for _, t := range plan.Tables {
+			for _, column := range t.Columns {
+				to := "key"
+				if column.To != "" {
+					to = "refers to " + column.To
+				}
+				rows = append(rows, table.Row{t.Name, humanize.Comma(t.Rows), column.Name, column.OldType, column.NewType, to})
+			}
+		}
+		if err := c.PrintTable(table.Row{"Table", "Rows", "Column", "From", "To", "Use"}, rows); err != nil {
+			return err
+		}
+		for _, list := range []struct {
+			title    string
+			problems []rekey.Problem
+		}{{"note", plan.Notes}, {"problem", plan.Problems}} {
+			for _, p := range list.problems {
+				if _, err := fmt.Fprintf(c.Out, "\n%s: %s %s\n  %s\n", list.title, c.Printable(p.Object), c.Printable(p.Reason), c.Printable(p.Remedy)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if len(plan.Problems) > 0 {
+		return errFound
+	}
+	return nil
+}
+
+// printSQL prints the statements of actions.
+func (c *app) printSQL(actions []rekey.Action) error {
+	for i, a := range actions {
+		if c.JSON() {
+			if err := c.PrintJSON(a); err != nil {
+				return err
+			}
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(c.Out)
+		}
+		kind := map[string]string{"backfill": ": a batch, and a query for more rows", "check": ": each row is an error", "trial": ": rolled back"}[a.Kind]
+		if _, err := fmt.Fprintf(c.Out, "-- %s: %s%s\n%s;\n", a.Step, c.Printable(a.Title), kind, strings.Join(a.SQL, ";\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *app) rekeyExpandCommand() *cobra.Command {
+	var flags rekeyFlags
+	cmd := &cobra.Command{
+		Use:   "expand FILE",
+		Short: "Add the new columns, and triggers that keep both keys equal",
+		Long: `Expand inspects the tables, and adds the new columns and the triggers, one table
+after another. New rows get both keys from then on. If inspect finds problems,
+expand changes nothing.`,
+		Example: `  sortkey rekey expand orders.json --dry-run
+  sortkey rekey expand orders.json`,
+		Args: asUsage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec, err := readSpec(args[0])
+			if err != nil {
+				return err
+			}
+			return flags.run(c, cmd, func(ctx context.Context, db database) error {
+				if !flags.dryRun {
+					return rekey.Expand(ctx, db.std, spec, flags.options)
+				}
+				plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
+				if err != nil {
+					return err
+				}
+				if len(plan.Problems) > 0 {
+					return c.printPlan(plan, false)
+				}
+				return c.printSQL(plan.Step(rekey.StepExpand))
+			})
+		},
+	}
+	flags.addStep(cmd)
+	return cmd
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/sortkey/sortkey/rekey"
+	"github.com/spf13/cobra"
+)
+
+// A rekeyStatus is the result of status.
+type rekeyStatus struct {
+	Tables    []string   `json:"tables"`
+	Step      rekey.Step `json:"step,omitempty"`
+	Next      rekey.Step `json:"next"`
+	Action    string     `json:"action,omitempty"`
+	Left      int        `json:"actions_left"`
+	StartedAt *time.Time `json:"started_at"`
+	UpdatedAt *time.Time `json:"updated_at"`
+}
+
+func (c *app) rekeyStatusCommand() *cobra.Command {
+	var flags rekeyFlags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Print the next step",
+		Long: `Status prints the tables of the rekey, the last step, and the step to run now. If
+they are equal, the step is incomplete, and ACTION is the action that comes next.`,
+		Args: asUsage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.run(c, cmd, func(ctx context.Context, db database) error {
+				s, err := rekey.ReadStatus(ctx, db.std, flags.options)
+				if err != nil {
+					return err
+				}
+				return c.printRekeyStatus(s, flags.options.Schema)
+			})
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func (c *app) printRekeyStatus(s rekey.Status, views string) error {
+	if s.Step == "" && !c.JSON() {
+		_, err := fmt.Fprintf(c.Out, "no rekey with schema %s; the next step is expand\n", views)
+		return err
+	}
+	status := rekeyStatus{Tables: []string{}, Step: s.Step, Next: s.Next, Action: s.Action}
+	for _, k := range s.Spec.Keys {
+		status.Tables = append(status.Tables, k.Table)
+	}
+	for _, a := range s.Actions {
+		if a.Step == s.Next {
+			status.Left++
+		}
+	}
+	if s.Step != "" {
+		status.StartedAt, status.UpdatedAt = &s.StartedAt, &s.UpdatedAt
+	}
+	if c.JSON() {
+		return c.PrintJSON(status)
+	}
+	rows := []table.Row{{"tables", strings.Join(status.Tables, ", ")}, {"last step", string(s.Step)}, {"next step", string(s.Next)}}
+	if status.Action != "" {
+		rows = append(rows, table.Row{"next action", fmt.Sprintf("%s (%d left)", status.Action, status.Left)})
+	}
+	return c.PrintBlock(append(rows,
+		table.Row{"started", fmt.Sprintf("%s (%s)", stamp(s.StartedAt), c.ago(s.StartedAt))},
+		table.Row{"updated", fmt.Sprintf("%s (%s)", stamp(s.UpdatedAt), c.ago(s.UpdatedAt))}))
+}
