@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
@@ -174,138 +172,4 @@ func skew(l dbhealth.Number) string {
 		return "+" + d.String()
 	}
 	return d.String()
-}
-
-// A node is a number with its use.
-type node struct {
-	dbhealth.Number
-	Size     *int           `json:"size"`
-	Layout   *string        `json:"layout"`
-	Fields   map[string]int `json:"fields"` // of IDs; nil if the layout is unknown
-	Defaults []nodeDefault  `json:"defaults"`
-
-	fields  string
-	inRange bool
-	setting int    // the value of sortkey.node with this number; -1: none
-	format  string // of the pool's IDs; "": unknown
-}
-
-// outOfRange returns the error of a number that a pool doesn't have.
-func outOfRange(pool string, number, size int) error {
-	return cli.Usagef("number %d of pool %s is out of range; want 0 to %d", number, pool, size-1)
-}
-
-// A nodeDefault is a default that uses a number.
-type nodeDefault struct {
-	Kind        string `json:"kind"` // column, domain or function
-	Name        string `json:"name"`
-	Expression  string `json:"expression"`
-	FromSetting bool   `json:"from_setting"`
-}
-
-func (n *nodes) node(ctx context.Context, pool string, number int) (node, error) {
-	health := n.health()
-	l := node{setting: -1, Number: dbhealth.Number{Pool: pool, Number: number, State: "free"}}
-	pools, err := health.Pools(ctx)
-	if err != nil {
-		return l, err
-	}
-	size, layout := 0, ""
-	for _, p := range pools {
-		if p.Pool == pool && p.Size != nil { // a claim created the pool
-			l.Size, l.Layout = p.Size, p.Layout
-			size, layout = *p.Size, *p.Layout
-		}
-	}
-	f := n.formatOf(pool, layout)
-	if f != nil {
-		size = cmp.Or(size, f.size)
-	}
-	l.inRange = size == 0 || number < size
-	switch {
-	case !l.inRange:
-		l.fields = fmt.Sprintf("out of range; want 0 to %d", size-1)
-	case f != nil:
-		l.setting, l.format = f.node(number), f.Name
-		l.Fields, l.fields = f.NodeFields(l.setting)
-	}
-	found, err := health.Numbers(ctx, pool, number)
-	switch {
-	case err != nil:
-		return l, err
-	case len(found) > 0:
-		l.Number = found[0]
-	case !l.inRange:
-		return l, outOfRange(pool, number, size)
-	case size > 0: // no program has used the number
-	case unknownPool(pool, pools) != nil:
-		return l, unknownPool(pool, pools)
-	default:
-		return l, fmt.Errorf("number %d of pool %s is neither reserved nor held, and no program has claimed a number of this pool", number, pool)
-	}
-	l.Defaults, err = cli.Collect(ctx, n, pgx.RowToStructByName[nodeDefault], n.sql(`
-		SELECT d.kind, d.name, d.expression, d.from_setting FROM $s.node_defaults d
-		WHERE d.pool = $1 AND d.number = $2 ORDER BY d.kind, d.name`), pool, number)
-	return l, err
-}
-
-func (c *app) listNumber(ctx context.Context, n *nodes, pool string, number int) error {
-	l, err := n.node(ctx, pool, number)
-	if err != nil {
-		return err
-	}
-	return c.printNode(l)
-}
-
-func (c *app) printNode(l node) error {
-	if c.JSON() {
-		return c.PrintJSON(l)
-	}
-	var rows []table.Row
-	add := func(label string, value any) { rows = append(rows, table.Row{label, value}) }
-	at := func(label string, t *dbhealth.Moment) {
-		if t != nil {
-			add(label, fmt.Sprintf("%s (%s)", t.Stamp(), t.From(l.Now)))
-		}
-	}
-	if l.Size != nil {
-		add("Pool", fmt.Sprintf("%s (%d numbers)", l.Pool, *l.Size))
-		add("Layout", *l.Layout)
-	} else {
-		add("Pool", l.Pool)
-	}
-	add("Number", l.Number.Number)
-	if l.fields != "" {
-		add("In IDs", l.fields)
-	}
-	add("State", l.State)
-	if l.Note != nil {
-		add("Reserved for", *l.Note)
-	}
-	if l.Holder != nil {
-		add("Holder", *l.Holder)
-		if l.TTL != nil {
-			add("TTL", time.Duration(*l.TTL*float64(time.Second)))
-		}
-		at("Claimed", l.ClaimedAt)
-		at("Renewed", l.RenewedAt)
-		at("Expires", l.ExpiresAt)
-	}
-	if l.Mark != nil {
-		add("High-water mark", fmt.Sprintf("%s (%s)", l.Mark.Stamp(), skew(l.Number)))
-	} else {
-		add("High-water mark", "never used by a program")
-	}
-	add("Claims so far", l.Term)
-	label := "Used by"
-	const shown = 10 // each partition has its own default
-	for i, d := range l.Defaults {
-		if i == shown {
-			add("", fmt.Sprintf("(and %d more)", len(l.Defaults)-shown))
-			break
-		}
-		add(label, fmt.Sprintf("%s %s, default %s", d.Kind, d.Name, d.Expression))
-		label = ""
-	}
-	return c.PrintBlock(rows)
 }
