@@ -40,16 +40,26 @@ func (y *tally) add(p pair) bool {
 	return n < 2 || (*keys)[n-2] < key
 }
 
-// repeated counts all keys, and returns the duplicates. It merges the tallies, which are
-// sorted.
-func repeated(tallies []tally) (count int, repeats []string) {
+// A ledger counts keys and finds duplicates, round by round. A generator's keys increase,
+// over all goroutines and for each value of the tick-tock bit: SnoGenerator returns to a bit
+// only in a unit after the last one of this bit. So each key of a round must be greater than
+// all keys of the rounds before, and only the keys of one round are in memory.
+type ledger struct {
+	count   int
+	last    [2]uint64 // the greatest key, for both values of the tick-tock bit
+	began   [2]bool
+	repeats []string // duplicates, and keys less than one of an earlier round
+}
+
+// add adds a round. It merges the tallies, which are sorted.
+func (l *ledger) add(tallies []tally) {
 	for tick := range 2 {
 		var lists [][]uint64
 		for _, y := range tallies {
 			lists = append(lists, y[tick])
-			count += len(y[tick])
+			l.count += len(y[tick])
 		}
-		for last, began := uint64(0), false; ; began = true {
+		for ; ; l.began[tick] = true {
 			least := -1
 			for i, keys := range lists {
 				if len(keys) > 0 && (least < 0 || keys[0] < lists[least][0]) {
@@ -60,13 +70,35 @@ func repeated(tallies []tally) (count int, repeats []string) {
 				break
 			}
 			key := lists[least][0]
-			if began && key == last && len(repeats) < 10 {
-				repeats = append(repeats, fmt.Sprint(pair{int64(key >> 16), tick == 1, int64(key & (1<<16 - 1))}))
+			if l.began[tick] && key <= l.last[tick] && len(l.repeats) < 10 {
+				l.repeats = append(l.repeats, fmt.Sprint(pair{int64(key >> 16), tick == 1, int64(key & (1<<16 - 1))}))
 			}
-			last, lists[least] = key, lists[least][1:]
+			l.last[tick], lists[least] = max(l.last[tick], key), lists[least][1:]
 		}
 	}
-	return count, repeats
+}
+
+// TestLedger tests that the ledger finds duplicates within a round and across rounds.
+func TestLedger(t *testing.T) {
+	var l ledger
+	for i, c := range []struct {
+		round   []tally
+		repeats int
+	}{
+		{[]tally{{{0, 3}, {3}}, {{1, 2}}}, 0},
+		{[]tally{{{7}}, {{4, 5, 7}}}, 1}, // within the round
+		{[]tally{{{8}, {4}}, {{9}}}, 1},
+		{[]tally{{{9, 10}}}, 2},      // of the round before
+		{[]tally{{{11}}, {{5}}}, 3},  // of an earlier round
+		{[]tally{{{12}, {4, 5}}}, 4}, // with the other tick-tock bit
+	} {
+		if l.add(c.round); len(l.repeats) != c.repeats {
+			t.Errorf("after round %d: duplicates %v, want %d", i, l.repeats, c.repeats)
+		}
+	}
+	if l.count != 19 {
+		t.Errorf("counted %d keys, want 19", l.count)
+	}
 }
 
 // mintFor creates IDs for some time; see mint.
@@ -77,54 +109,62 @@ func (s subject[T]) mintFor(t *testing.T, o Options, d time.Duration) GeneratorS
 	return s.mint(t, s.new(t, o), func(int) bool { return time.Since(start) < d })
 }
 
+// roundSize is the number of IDs of a round, after which mint checks them.
+const roundSize = 10_000_000
+
 // mint calls Next and Fill in several goroutines. Each goroutine continues as long as more
 // returns true for the number of IDs it has requested. mint checks that there are no
 // duplicates and no errors except the tolerated ones, that each goroutine's IDs increase,
 // and that Stats counts them all.
 func (s subject[T]) mint(t *testing.T, g Generator[T], more func(asked int) bool, tolerated ...error) GeneratorStats {
 	t.Helper()
+	var book ledger
 	tallies := make([]tally, minters)
-	var wg sync.WaitGroup
-	for w := range tallies {
-		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(w), 0))
-			var mine tally
-			defer func() { tallies[w] = mine }()
-			block := make([]T, min(200, 3*s.capacity()))
-			for asked := 0; more(asked); {
-				ids := block[:1+r.IntN(len(block))]
-				asked += len(ids)
-				n, err := 0, error(nil)
-				if r.IntN(2) == 0 {
-					n, err = g.Fill(t.Context(), ids)
-				} else {
-					for n < len(ids) && err == nil {
-						if ids[n], err = g.Next(); err == nil {
-							n++
+	asked := make([]int, minters)
+	for round := uint64(0); !t.Failed() && slices.ContainsFunc(asked, more); round++ {
+		var wg sync.WaitGroup
+		for w := range tallies {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(w), round))
+				mine, total := tally{tallies[w][0][:0], tallies[w][1][:0]}, asked[w]
+				end := total + roundSize/minters
+				defer func() { tallies[w], asked[w] = mine, total }()
+				block := make([]T, min(200, 3*s.capacity()))
+				for total < end && more(total) {
+					ids := block[:1+r.IntN(len(block))]
+					total += len(ids)
+					n, err := 0, error(nil)
+					if r.IntN(2) == 0 {
+						n, err = g.Fill(t.Context(), ids)
+					} else {
+						for n < len(ids) && err == nil {
+							if ids[n], err = g.Next(); err == nil {
+								n++
+							}
+						}
+					}
+					if err != nil && !slices.Contains(tolerated, sentinel(err)) || err == nil && n < len(ids) {
+						t.Errorf("%d of %d IDs, %v", n, len(ids), err)
+						return
+					}
+					for _, id := range ids[:n] {
+						if p := s.pair(id); !mine.add(p) {
+							t.Errorf("a goroutine got %v after a greater pair", p)
+							return
 						}
 					}
 				}
-				if err != nil && !slices.Contains(tolerated, sentinel(err)) || err == nil && n < len(ids) {
-					t.Errorf("%d of %d IDs, %v", n, len(ids), err)
-					return
-				}
-				for _, id := range ids[:n] {
-					if p := s.pair(id); !mine.add(p) {
-						t.Errorf("a goroutine got %v after a greater pair", p)
-						return
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	count, repeats := repeated(tallies)
-	if len(repeats) > 0 {
-		t.Errorf("duplicates: %v", repeats)
+			})
+		}
+		wg.Wait()
+		book.add(tallies)
+		if len(book.repeats) > 0 {
+			t.Errorf("in round %d, duplicates or pairs less than those of earlier rounds: %v", round, book.repeats)
+		}
 	}
 	stats := stats(g)
-	if !t.Failed() && stats.Minted != uint64(count) {
-		t.Errorf("Stats().Minted = %d, want %d", stats.Minted, count)
+	if !t.Failed() && stats.Minted != uint64(book.count) {
+		t.Errorf("Stats().Minted = %d, want %d", stats.Minted, book.count)
 	}
 	return stats
 }
@@ -176,7 +216,8 @@ func countingClock(step time.Duration, anchored bool) *clock {
 // TestUnique creates IDs on running clocks, at rates below, at and above the maximum rate
 // of the format.
 func TestUnique(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
+	old := runtime.GOMAXPROCS(minters)
+	t.Cleanup(func() { runtime.GOMAXPROCS(old) }) // after the parallel subtests
 	each(t, append(formats[:4:4], snoSubject(SnoPartition{0xA5, 0x5A}, 0, 65535), uuidSubject()), suite.testUnique)
 }
 
@@ -199,6 +240,7 @@ func (s subject[T]) testUnique(t *testing.T) {
 		n /= scaled(10, 5)
 	}
 	mint := func(t *testing.T, o Options, n int) {
+		t.Parallel()          // some clocks make their callers sleep most of the time
 		o.MaxWait = time.Hour // the clock of a busy machine may stand for long
 		s.mint(t, s.new(t, o), func(asked int) bool { return asked < n/minters })
 	}
