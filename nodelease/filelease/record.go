@@ -1,15 +1,16 @@
 package filelease
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
+	"github.com/sortkey/sortkey/internal/strictjson"
 	"github.com/sortkey/sortkey/nodelease"
 )
 
@@ -68,21 +69,9 @@ func (s *Store) read(p nodelease.Pool, n int) (record, error) {
 // decode parses a record, written by write or by hand. All fields are required, and unknown
 // fields are an error.
 func decode(data []byte) (record, error) {
-	var rec record
-	var fields map[string]json.RawMessage
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	err := d.Decode(&rec)
-	if err == nil {
-		err = json.Unmarshal(data, &fields) // fails if other data follows
-	}
-	const want = 7
-	switch {
-	case err != nil:
-	case len(fields) != want:
-		err = fmt.Errorf("want %d fields, got %d", want, len(fields))
-	case rec.Term < 1 || rec.After < 0 || rec.Until < rec.After:
-		err = errors.New("want a term from 1, and times with 0 <= after <= until")
+	rec, err := strictjson.Decode[record](data)
+	if err == nil && (rec.Term < 1 || rec.Term == math.MaxInt64 || rec.After < 0 || rec.Until < rec.After) {
+		return record{}, errors.New("want a term from 1, and times with 0 <= after <= until")
 	}
 	return rec, err
 }

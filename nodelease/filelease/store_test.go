@@ -364,10 +364,14 @@ func TestErrors(t *testing.T) {
 		says    string
 	}{
 		"valid":     {content: valid},
-		"empty":     {content: "", is: nodelease.ErrMisconfigured, says: `3.json: EOF`},
+		"empty":     {content: "", is: nodelease.ErrMisconfigured, says: `3.json: unexpected end of JSON input`},
 		"cut":       {content: valid[:40], is: nodelease.ErrMisconfigured, says: `set its "until" to a time, in Unix milliseconds, after the last ID with number 3; got "{\"size\":1024,`},
 		"more":      {content: valid + "{", is: nodelease.ErrMisconfigured, says: "after top-level value"},
-		"unknown":   {content: strings.Replace(valid, `"term"`, `"terms"`, 1), is: nodelease.ErrMisconfigured, says: `unknown field "terms"`},
+		"unknown":   {content: strings.Replace(valid, `"term"`, `"terms"`, 1), is: nodelease.ErrMisconfigured, says: `unknown or repeated field "terms"`},
+		"case":      {content: strings.Replace(valid, `"after"`, `"UNTIL"`, 1), is: nodelease.ErrMisconfigured, says: `unknown or repeated field "UNTIL"`},
+		"twice":     {content: strings.Replace(valid, `}`, `,"until":0}`, 1), is: nodelease.ErrMisconfigured, says: `unknown or repeated field "until"`},
+		"null":      {content: strings.Replace(valid, `1763784002700`, `null`, 1), is: nodelease.ErrMisconfigured, says: `want a value of field "until", got null`},
+		"last term": {content: strings.Replace(valid, `"term":3`, `"term":9223372036854775807`, 1), is: nodelease.ErrMisconfigured, says: "want a term from 1"},
 		"missing":   {content: strings.Replace(valid, `"after":0,`, ``, 1), is: nodelease.ErrMisconfigured, says: "want 7 fields, got 6"},
 		"term":      {content: strings.Replace(valid, `"term":3`, `"term":0`, 1), is: nodelease.ErrMisconfigured, says: "want a term from 1"},
 		"order":     {content: strings.Replace(valid, `"after":0`, `"after":1763784002701`, 1), is: nodelease.ErrMisconfigured, says: "after <= until"},
@@ -584,10 +588,10 @@ func TestInvalidFile(t *testing.T) {
 				t.Fatalf("want number %d, got %v, %v", want, k, err)
 			}
 		}
-		if _, err := claim(5, 7, 8); !errors.Is(err, nodelease.ErrPoolExhausted) || !strings.Contains(err.Error(), "5.json: EOF") {
+		if _, err := claim(5, 7, 8); !errors.Is(err, nodelease.ErrPoolExhausted) || !strings.Contains(err.Error(), "5.json: unexpected end of JSON input") {
 			t.Errorf("while the others are held: want %v and the reason for 5.json, got %v", nodelease.ErrPoolExhausted, err)
 		}
-		if _, err := claim(5); !errors.Is(err, nodelease.ErrMisconfigured) || !strings.Contains(err.Error(), "5.json: EOF") {
+		if _, err := claim(5); !errors.Is(err, nodelease.ErrMisconfigured) || !strings.Contains(err.Error(), "5.json: unexpected end of JSON input") {
 			t.Errorf("without another number: want %v of 5.json, got %v", nodelease.ErrMisconfigured, err)
 		}
 	})

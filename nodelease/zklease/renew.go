@@ -147,7 +147,7 @@ func (p *pool) release(c nodelease.Claim, highWaterMark int64) error {
 		if err != nil {
 			return err
 		}
-		m.Holder, m.Until = "", highWaterMark
+		m.Holder, m.Until = "", max(highWaterMark, m.After)
 		ops := []any{&zk.SetDataRequest{Path: recordPath, Data: encode(m), Version: version}}
 		blocks := znode != nil && p.java != nil
 		switch {

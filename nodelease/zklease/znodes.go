@@ -1,11 +1,11 @@
 package zklease
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/sortkey/sortkey/internal/strictjson"
 	"github.com/sortkey/sortkey/nodelease"
 )
 
@@ -66,16 +67,13 @@ func encode(v any) []byte {
 // decode parses a record, tag or layout, written by encode or by hand. All fields are
 // required, and unknown fields are an error.
 func decode[T any](path string, data []byte) (T, error) {
-	var v, example T
-	var names, wanted map[string]json.RawMessage
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	err := errors.Join(d.Decode(&v), json.Unmarshal(data, &names), json.Unmarshal(encode(example), &wanted))
-	if err == nil && len(names) != len(wanted) {
-		err = fmt.Errorf("want %d fields, got %d", len(wanted), len(names))
+	v, err := strictjson.Decode[T](data)
+	if r, ok := any(v).(record); err == nil && ok && (r.Term < 1 || r.Term == math.MaxInt64 || r.After < 0 || r.Until < r.After) {
+		err = errors.New("want a term from 1, and times with 0 <= after <= until")
 	}
 	if err != nil {
-		return v, fmt.Errorf("zklease: decode %s: want content such as %s, got %q: %w: %w", path, encode(example), data, err, nodelease.ErrMisconfigured)
+		var example T
+		return example, fmt.Errorf("zklease: decode %s: want content such as %s, got %q: %w: %w", path, encode(example), data, err, nodelease.ErrMisconfigured)
 	}
 	return v, nil
 }

@@ -10,9 +10,9 @@ import (
 
 // A record is readable JSON, and decode accepts records that were edited by hand.
 func TestRecord(t *testing.T) {
-	m := record{Term: 3, Holder: `web-3 "<ä>"`, Nonce: "KJ", After: -5, Until: 1763784000123}
+	m := record{Term: 3, Holder: `web-3 "<ä>"`, Nonce: "KJ", After: 5, Until: 1763784000123}
 	data := encode(m)
-	if want := `{"term":3,"holder":"web-3 \"\u003cä\u003e\"","nonce":"KJ","after":-5,"until":1763784000123}`; string(data) != want {
+	if want := `{"term":3,"holder":"web-3 \"\u003cä\u003e\"","nonce":"KJ","after":5,"until":1763784000123}`; string(data) != want {
 		t.Errorf("expected %s, got %s", want, data)
 	}
 	if got, err := decode[record]("/x", data); err != nil || got != m {
@@ -25,6 +25,8 @@ func TestRecord(t *testing.T) {
 		"", "7", "null", "{}", `{"term":3,"holder":"","nonce":"","after":0}`, `{"term":3,"holder":"","nonce":"","after":0,"untill":7}`,
 		`{"term":3,"holder":"","nonce":"","after":0,"until":"7"}`, `{"term":3,"holder":"","nonce":"","after":0,"until":7,"x":1}`,
 		`{"term":3,"holder":"","nonce":"","after":0,"until":7} 8`, `{"term":3,"holder":"","nonce":"","after":0,"until":7.5}`,
+		`{"term":3,"holder":"","nonce":"","after":0,"until":null}`, `{"term":3,"holder":"","nonce":"","UNTIL":9,"until":7}`, `{"term":3,"holder":"","nonce":"","after":0,"until":7,"until":0}`,
+		`{"term":0,"holder":"","nonce":"","after":0,"until":7}`, `{"term":9223372036854775807,"holder":"","nonce":"","after":0,"until":7}`, `{"term":3,"holder":"","nonce":"","after":-1,"until":7}`, `{"term":3,"holder":"","nonce":"","after":8,"until":7}`,
 	} {
 		if got, err := decode[record]("/x/high-water-mark/5", []byte(bad)); err == nil || !strings.Contains(err.Error(), "/x/high-water-mark/5") {
 			t.Errorf("%s: expected an error that names the znode, got %+v, %v", bad, got, err)
