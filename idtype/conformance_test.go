@@ -116,6 +116,16 @@ type vector struct {
 
 func vectors(t testing.TB, name string) (list []vector) {
 	t.Helper()
+	readVectors(t, name, &list)
+	if len(list) == 0 {
+		t.Fatalf("no vectors of %s", name)
+	}
+	return list
+}
+
+// readVectors decodes a member of the file of vectors.
+func readVectors(t testing.TB, name string, dst any) {
+	t.Helper()
 	data, err := os.ReadFile("testdata/vectors.json")
 	if err != nil {
 		t.Fatal(err)
@@ -124,10 +134,9 @@ func vectors(t testing.TB, name string) (list []vector) {
 	if err := json.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(file[name], &list); err != nil || len(list) == 0 {
-		t.Fatalf("%d vectors of %s: %v", len(list), name, err)
+	if err := json.Unmarshal(file[name], dst); err != nil {
+		t.Fatal(err)
 	}
-	return list
 }
 
 // badDecimals are inputs that the parsers of decimal numbers reject.
@@ -330,6 +339,7 @@ func TestConformance(t *testing.T) {
 
 func (f format[T, P]) test(t *testing.T) {
 	t.Run("vectors", f.testVectors)
+	t.Run("invalid vectors", f.testInvalidVectors)
 	t.Run("order", f.testOrder)
 	t.Run("round trips", f.testRoundTrips)
 	t.Run("invalid input", f.testRefusals)
@@ -376,6 +386,30 @@ func (f format[T, P]) testVectors(t *testing.T) {
 			f.reads(t, id, "UnmarshalJSON", func(p P) error { return json.Unmarshal([]byte(v.JSON), p) })
 			f.reads(t, id, "Scan", func(p P) error { return p.Scan(v.SQL) })
 		})
+	}
+}
+
+func (f format[T, P]) testInvalidVectors(t *testing.T) {
+	var invalid map[string]struct{ Text, JSON, SQL []string }
+	readVectors(t, "invalid", &invalid)
+	list := invalid[cmp.Or(f.file, f.name)]
+	if len(list.Text) < 3 || len(list.JSON) < 3 || len(list.SQL) < 3 {
+		t.Fatalf("want 3 or more invalid inputs of each kind, got %q", list)
+	}
+	rejects := func(kind, in string, read func(P) error) {
+		got := f.other()
+		if err := read(P(&got)); err == nil || got != f.other() {
+			t.Errorf("%s %q: %v, %v", kind, in, got, err)
+		}
+	}
+	for _, in := range list.Text {
+		rejects("text", in, func(p P) error { return p.UnmarshalText([]byte(f.prefix + in)) })
+	}
+	for _, in := range list.JSON {
+		rejects("JSON", in, func(p P) error { return p.UnmarshalJSON([]byte(in)) })
+	}
+	for _, in := range list.SQL {
+		rejects("SQL", in, func(p P) error { return p.Scan(in) })
 	}
 }
 
