@@ -3,7 +3,6 @@ package guide
 import (
 	"context"
 	"database/sql"
-	"math"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -88,11 +87,6 @@ func NewEvents(worker int) (*idtype.SnowflakeGenerator, error) {
 	return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: EventLayout, Worker: worker})
 }
 
-// Ends returns the last instants of both layouts.
-func Ends() (events, pages time.Time) {
-	return EventLayout.Time(idtype.MaxSnowflake), PageLayout.Time(idtype.MaxSnowflakeSI)
-}
-
 // The metabyte of a key holds the kind of the document.
 const (
 	Invoice    byte = 'i'
@@ -116,12 +110,6 @@ func UID60Collisions(processes int, perSecond float64, d time.Duration) float64 
 	perMillisecond := perSecond / 1000
 	meetings := pairs * perMillisecond * perMillisecond * float64(d/time.Millisecond)
 	return meetings / 256 / 512 // the same start of the sequence, and the same random bits
-}
-
-// RandomCollision returns the probability that n random numbers include a
-// duplicate. A UUIDv4 has 122 random bits.
-func RandomCollision(n float64, bits int) float64 {
-	return -math.Expm1(-n * (n - 1) / 2 / math.Exp2(float64(bits)))
 }
 
 // A Line holds an ID of each type, for a client that runs JavaScript.

@@ -86,9 +86,6 @@ func TestChoosingFormats(t *testing.T) {
 			t.Errorf("the page doesn't contain %s", row)
 		}
 	}
-	if uuid := idtype.MustParseSno("brpk4q72xwf2m63l").UUID().String(); !strings.Contains(page, "`"+uuid+"`") {
-		t.Errorf("the page doesn't contain %s", uuid)
-	}
 	first, err := snowflake.Floor(day)
 	must(t, err)
 	if last := idtype.Snowflake(idtype.MaxSnowflake); len(first.String()) != 18 || len(last.String()) != 19 {
@@ -112,7 +109,7 @@ func TestChoosingGenerator(t *testing.T) {
 
 // The layouts have the limits in their comments, and the database uses them.
 func TestChoosingLayouts(t *testing.T) {
-	events, pages := guide.Ends()
+	events, pages := guide.EventLayout.Time(idtype.MaxSnowflake), guide.PageLayout.Time(idtype.MaxSnowflakeSI)
 	if events.Year() != 2304 || pages.Year() != 2060 {
 		t.Errorf("expected the layouts to end in 2304 and 2060, got %v and %v", events, pages)
 	}
@@ -191,15 +188,6 @@ func TestChoosingOdds(t *testing.T) {
 	}
 	if got := guide.UID60Collisions(2, 1000, time.Millisecond) * 131072; math.Abs(got-1) > 1e-9 {
 		t.Errorf("expected two IDs in a millisecond to collide in 1 of 131072 cases, got %v", got)
-	}
-	if got := guide.RandomCollision(1e9, 122); math.Abs(got/9.4e-20-1) > 0.01 || !strings.Contains(page, "9.4e-20") {
-		t.Errorf("the page is wrong for a billion UUIDs: computed %v", got)
-	}
-	if got := guide.RandomCollision(2.7e18, 122); math.Abs(got-0.5) > 0.005 || !strings.Contains(page, "2.7e18") {
-		t.Errorf("the page is wrong for a probability of one half: computed %v", got)
-	}
-	if got := guide.RandomCollision(23, 8); math.Abs(got-0.63) > 0.01 { // the exact value is 0.638
-		t.Errorf("23 of 256: expected about 0.63, got %v", got)
 	}
 }
 

@@ -188,14 +188,6 @@ func TestStorageColumns(t *testing.T) {
 	}
 }
 
-// The text of a Snowflake gets its nineteenth digit at the time in the page.
-func TestStorageDigits(t *testing.T) {
-	first := idtype.MustParseSnowflake("1000000000000000000")
-	if got := idtype.DefaultSnowflakeLayout().Time(first); got.Format("2006-01") != "2028-07" {
-		t.Errorf("expected July 2028, got %v", got)
-	}
-}
-
 // A struct that embeds a typed key needs no registration, and has the JSON of the key.
 func TestStorageEmbedded(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
