@@ -2,37 +2,15 @@ package guide
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"slices"
-	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/idtype/seal"
 )
-
-// Reveal describes the facts that anyone can read from a key.
-func Reveal(id idtype.Snowflake) (string, error) {
-	p, err := idtype.DefaultSnowflakeLayout().Parts(id)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("created %s by datacenter %d, worker %d, after %d others in that millisecond",
-		p.Time.Format(time.RFC3339Nano), p.Datacenter, p.Worker, p.Sequence), nil
-}
-
-// Estimate returns an estimate of n from a random sample of the numbers 0 to n-1:
-// the number of workers from the workers of a few keys, or the number of IDs in a
-// busy millisecond from a few sequence numbers.
-func Estimate(seen []int) float64 {
-	largest := float64(slices.Max(seen) + 1)
-	return largest + largest/float64(len(seen)) - 1
-}
 
 // A User can own documents.
 type User struct{ ID idtype.SnowflakeOf[User] }
@@ -87,11 +65,4 @@ func TicketHandler(db *gorm.DB, s *seal.Sealer, userOf func(*http.Request) idtyp
 			_ = json.NewEncoder(w).Encode(map[string]string{"id": seal.Text(s, ticket.ID), "title": ticket.Title})
 		}
 	}
-}
-
-// NewResetToken returns a token to mail to the user, and its hash to store. A
-// reader of the table can't use the hash.
-func NewResetToken() (mailed string, stored [sha256.Size]byte) {
-	mailed = rand.Text()
-	return mailed, sha256.Sum256([]byte(mailed))
 }

@@ -1,11 +1,3 @@
--- [token]
-CREATE TABLE documents (
-    id sortkey.snowflake PRIMARY KEY,
-    token uuid NOT NULL UNIQUE DEFAULT gen_random_uuid(),
-    owner_id bigint NOT NULL,
-    title text NOT NULL
-);
-
 -- [program]
 GRANT USAGE ON SCHEMA sortkey TO app;
 GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO app; -- to insert rows with this default
@@ -41,6 +33,6 @@ COMMIT;
 -- [audit]
 SELECT proname AS function, pronargs AS arguments,
     string_agg(CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, ', ' ORDER BY grantee) AS granted_to
-FROM pg_proc LEFT JOIN aclexplode(coalesce(proacl, acldefault('f', proowner))) ON grantee <> proowner
+FROM pg_proc JOIN aclexplode(coalesce(proacl, acldefault('f', proowner))) ON grantee <> proowner
 WHERE pronamespace = 'sortkey'::regnamespace AND (prosecdef OR proname ~ '^next_(snowflake|uid60|spread64|sno)')
 GROUP BY proname, pronargs ORDER BY proname, pronargs;

@@ -21,19 +21,6 @@ func FromColumns(number, uuid string) (visit, customer string, err error) {
 	return v.String(), c.String(), nil
 }
 
-// ToColumns converts the texts to values for a WHERE clause.
-func ToColumns(visit, customer string) (number int64, uuid string, err error) {
-	v, err := idtype.ParseSpread64(visit)
-	if err != nil {
-		return 0, "", err
-	}
-	c, err := idtype.ParseSno(customer)
-	if err != nil {
-		return 0, "", err
-	}
-	return v.Int64(), c.UUID().String(), nil
-}
-
 // An Export stores IDs in columns of other types.
 type Export struct {
 	Subject sqltypes.SnoText        `gorm:"primaryKey"` // text, here sortkey.sno_as_text
