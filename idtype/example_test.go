@@ -500,3 +500,10 @@ func ExampleNewUUIDGenerator() {
 	fmt.Println(first.Version(), first.Compare(second))
 	// Output: 7 -1
 }
+
+// A handler answers the client of an HTTP service without Go types.
+func ExamplePublicMessage() {
+	_, err := idtype.Parse[idtype.SnowflakeOf[Shipment]]("ship_7")
+	fmt.Println(idtype.PublicMessage(err))
+	// Output: "ship_7" is not a valid ID: want "shipment_" and a decimal integer from 0 to 9223372036854775807, got the prefix "ship_"
+}
