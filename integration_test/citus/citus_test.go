@@ -1,5 +1,3 @@
-// Package citus tests the SQL of package migrations on a Citus cluster: a
-// coordinator and two workers.
 package citus
 
 import (

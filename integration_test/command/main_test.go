@@ -1,4 +1,3 @@
-// Package command_test runs the built command sortkey against real Postgres.
 package command_test
 
 import (

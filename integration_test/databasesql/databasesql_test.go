@@ -1,4 +1,3 @@
-// Package databasesql tests the ID types with database/sql drivers.
 package databasesql
 
 import (

@@ -1,5 +1,3 @@
-// Package dbhealth tests the rules of internal/dbhealth on real Postgres, and that the command
-// and the metrics report the same findings.
 package dbhealth
 
 import (

@@ -1,4 +1,3 @@
-// Package examples runs the code of examples and of README.md.
 package examples
 
 import (

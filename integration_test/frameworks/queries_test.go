@@ -1,4 +1,3 @@
-// Package frameworks runs the recipes in examples/frameworks that need a database.
 package frameworks
 
 import (

@@ -1,4 +1,3 @@
-// Package gormgen tests the ID types with the query code of gorm.io/gen.
 package gormgen
 
 import (

@@ -1,4 +1,3 @@
-// Package guide tests the code of the pages in docs, which is in examples/guide.
 package guide
 
 import (

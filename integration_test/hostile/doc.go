@@ -44,8 +44,13 @@
 //
 // # Running
 //
-// The package takes about a minute per version of Postgres on two processors: there are a
-// hundred traps, with a database for each administrator. To run one trap:
+//	go test ./hostile -run TestInstall/view_revision/dba   # on a container of Postgres 17
+//	DATABASE_URL=postgres://me@localhost/db go test ./hostile -run TestPayload
 //
-//	POSTGRES_VERSIONS=17 go test ./hostile -run 'TestInstall/view_revision/dba'
+// No test needs a container. The user of DATABASE_URL must be a superuser.
+//
+// # Cost
+//
+// About 3 minutes with one version of Postgres, on one server: there are a hundred traps, with a
+// database for each administrator.
 package hostile

@@ -1,4 +1,3 @@
-// Package metrics tests package metrics on real Postgres and Prometheus servers.
 package metrics
 
 import (

@@ -1,4 +1,3 @@
-// Package migrations tests package migrations on real servers.
 package migrations
 
 import (

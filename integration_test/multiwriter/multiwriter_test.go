@@ -1,6 +1,3 @@
-// Package multiwriter tests IDs on two servers that accept writes at the same time
-// and replicate to each other. If both create the same key, no index rejects it:
-// each server stores its own row, and replication stops at the row of the other.
 package multiwriter
 
 import (

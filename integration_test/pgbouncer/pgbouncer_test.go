@@ -1,5 +1,3 @@
-// Package pgbouncer tests the codec through PgBouncer in transaction mode, in which
-// each transaction of a client may use another connection to the server.
 package pgbouncer
 
 import (

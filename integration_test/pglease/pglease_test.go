@@ -1,4 +1,3 @@
-// Package pglease tests package pglease on real servers.
 package pglease
 
 import (

@@ -1,4 +1,3 @@
-// Package pgx tests the ID types with pgx and the codec.
 package pgx
 
 import (

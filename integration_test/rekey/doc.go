@@ -1,9 +1,48 @@
-// Package rekey tests package rekey on real servers. Most tests rekey the tables of a
-// shop, which have every property that rekey carries over.
+// Package rekey tests package rekey on real servers: the keys of tables in use are replaced,
+// and no program fails and no row is lost.
+//
+// # What it shows
+//
+//   - steps_test.go, abort_test.go: the whole way, and back from each step. Dumps differ only as
+//     documented.
+//   - versions_test.go, races_test.go, triggers_test.go: programs of both versions work on the
+//     same rows, in each order of statements, with GORM and pgx, and with triggers
+//   - load_test.go, kill_test.go, pressure_test.go: the same under load, when programs or servers
+//     are killed, and when replicas or archives are behind
+//   - waits_test.go, interrupts_test.go: locks, timeouts and canceled steps
+//   - sources_test.go, times_test.go, uuid7_test.go, sequences_test.go: old keys and new formats
+//   - refusals_test.go, remedies_test.go, references_test.go, trial_test.go, changes_test.go: what
+//     Inspect and the steps refuse, and the remedies that they name
+//
+// The unit tests of package rekey render plans without a server. Package hostile has tables of
+// other owners, and packages command and examples follow docs/rekey.md.
+//
+// # Fixtures
+//
+// The shop in shop_test.go has eight tables with every property that rekey carries over, an
+// owner and a role for programs. programs_test.go has the programs of both versions.
+// library_test.go has authors and their books, with keys of any type. Other files have small
+// tables: films, carts, boards, subjects. The program stepper runs steps in a process that
+// tests can kill.
+//
+// # Running
+//
+//	go test ./rekey -run TestStepOrder                   # on a container of Postgres 17
+//	DATABASE_URL=postgres://me@localhost/db go test ./rekey -run TestOrders
+//	SORTKEY_REKEY_ROWS=1000000 go test ./rekey -run TestLoad -timeout 60m
+//
+// TestSteps, TestAbort, TestAbortInterrupted, TestKillServer, TestPressure, TestVacuum,
+// TestReplica and TestSubscriber need containers.
 //
 // SORTKEY_REKEY_ROWS is the row count of the shop in the load test, such as 10000000.
 // SORTKEY_SEED repeats the random choices of a run. SORTKEY_SOAK, for example 10m, is
 // how long the programs of both versions run side by side under load. If it is set, the
 // tests also kill programs and servers with ten times as many seeds, and the load test
 // checks times.
+//
+// # Cost
+//
+// About 3 minutes with one version of Postgres: a server for most tests, one each for
+// TestKillServer, TestPressure and TestVacuum, and two pairs. CI runs the same tests, with
+// a longer time side by side in TestLoad.
 package rekey

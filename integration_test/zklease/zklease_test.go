@@ -1,4 +1,3 @@
-// Package zklease tests package zklease on a real ZooKeeper, with its faults.
 package zklease
 
 import (

@@ -1,5 +1,3 @@
-// Package idtest describes the ID types for tests against databases. To test a new
-// type, add a [Kind] here, and a row in the tables of the packages that test Go types.
 package idtest
 
 import (

@@ -25,7 +25,8 @@
 // pgtest uses the first of these that applies:
 //
 //   - POSTGRES_VERSIONS, such as "15 17 18": a container per version.
-//   - DATABASE_URL: that server; the user must be allowed to create databases.
+//   - DATABASE_URL: that server. The user must be a superuser. Without TLS on the server, the URL
+//     needs sslmode=disable, for lib/pq.
 //   - Docker, if it answers: a container of version 17.
 //   - The server programs that scripts/with-postgres finds on this machine.
 //
@@ -49,4 +50,22 @@
 // The same applies to tests of Citus if no image of Citus is available.
 //
 // The containers are removed when the test process ends, even if it is killed.
+//
+// # Short and thorough runs
+//
+// [Thorough] is true if CI=true. Then tests run all variants with full counts. Otherwise
+// [ThoroughOnly] skips a test, [Scaled] chooses the smaller count, and [Soak] the shorter
+// duration, unless SORTKEY_SOAK sets one.
+//
+// # Its own tests
+//
+// The tests in testdata/misbehave fail, crash or are killed, in processes that the tests of this
+// package start and observe.
+//
+//	go test ./internal/pgtest -run TestTemplate          # on a container of Postgres 17
+//	DATABASE_URL=postgres://me@localhost/db go test ./internal/pgtest -run '^TestOne$'
+//
+// Most of them need containers, because they test them, and start several short-lived ones. These
+// run only in CI: TestFailureShowsContainerLog, TestFaketimeInAllProcesses, TestOnePair and
+// TestNetworksAreRemoved.
 package pgtest

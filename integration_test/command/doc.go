@@ -1,0 +1,34 @@
+// Package command runs the built command sortkey against real Postgres.
+//
+// # What it shows
+//
+// Each test runs the program as a user does, and checks its output, exit code and effects. The
+// files are the subcommands: migrate, nodes, partitions, audit, doctor, rekey, and the generation
+// and conversion of IDs. connection_test.go has errors of the connection, and page_test.go the
+// sessions in README.md, docs/command.md and docs/rekey.md.
+//
+// The unit tests of cmd/sortkey have what needs no database: flags, formats of the output, and
+// the commands for single IDs. Package hostile runs the same commands against traps.
+//
+// # Fixtures
+//
+// TestMain builds the command. The helpers in main_test.go run it: must for commands that
+// succeed, sortkey and wantFailure for the others. asRole returns the same database as a role
+// without privileges. withNodes is a template with the installation. The table auditMessy has
+// every finding of an audit.
+//
+// # Running
+//
+//	go test ./command -run TestRekey                     # on a container of Postgres 17
+//	go test ./command -run TestPages -update             # updates the sessions in the pages
+//	DATABASE_URL=postgres://me@localhost/db go test ./command -run TestAuditFindings
+//
+// TestMigrateExportPlain, TestAuditPgBouncer, TestAuditCitus, TestDoctorClock, TestDoctorStandby
+// and TestDoctorCitus need containers.
+//
+// # Cost
+//
+// About 2 minutes with one version of Postgres: a server for most tests, a server each for
+// TestDoctorClock and TestDoctorStandby, PgBouncer, and a Citus cluster. In CI, TestAuditMemory
+// reads 5 million rows instead of 500,000.
+package command

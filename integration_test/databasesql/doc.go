@@ -1,0 +1,31 @@
+// Package databasesql shows that database/sql drivers store and read the ID types: pgx with and
+// without package pgxcodec, lib/pq, and SQLite.
+//
+// # What it shows
+//
+// Each driver stores all cases of package idtest in columns of all types that hold IDs, and
+// reads them back: with direct queries, prepared statements and in a transaction. Values that
+// aren't IDs are errors, and leave the destination unchanged. array_test.go and json_test.go
+// test a sqltypes.Array in an array column, and an ID in a part of a JSON document. go127_test.go
+// tests the standard library's UUID and pgx's arrays, which need Go 1.27.
+//
+// The unit tests of idtype and sqltypes call Value and Scan without a driver. Package pgx tests
+// pgx's own API.
+//
+// # Fixtures
+//
+// idtest.CreateTable creates the table forms, with a column per type of column. TestPgx has a
+// schema for each query exec mode. SQLite databases are in memory or in a temporary directory.
+//
+// # Running
+//
+//	go test ./databasesql -run TestPq                    # on a container of Postgres 17
+//	go test ./databasesql -run TestSQLite                # without Postgres
+//	DATABASE_URL='postgres://me@localhost/db?sslmode=disable' go test ./databasesql -run TestPq
+//
+// No test needs a container. Without sslmode, lib/pq refuses servers without TLS.
+//
+// # Cost
+//
+// About half a minute with one version of Postgres, on one server.
+package databasesql
