@@ -19,6 +19,8 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
+// Many sessions generate IDs by defaults and calls.
+
 // genNode is the node number of both forms of the generators: as an argument, and in
 // the setting sortkey.node. IDs of both forms would collide.
 const genNode = 29

@@ -24,6 +24,8 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
+// The exported files work with other migration tools, and with psql.
+
 // A tool is a migration tool.
 type tool interface {
 	to(ctx context.Context, version int) error // migrates up or down

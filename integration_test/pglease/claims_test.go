@@ -21,6 +21,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
+// Claims and reservations of numbers, and the rows and plans that they use.
+
 // At isolation levels that turn conflicts into errors, the store retries calls. N
 // concurrent holders get N numbers of a pool that the first of them creates.
 func TestIsolation(t *testing.T) {

@@ -18,6 +18,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
+// The pools that a role may create, and the values that it may store.
+
 // role creates a role with the privileges that the documentation of pglease lists, and
 // returns its name and its connections.
 func role(t *testing.T, db *pgtest.DB, prefix string) (string, *sql.DB) {

@@ -17,6 +17,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
+// Values and columns that don't fit are refused, and the remedies in errors work.
+
 // Scanning a value that is not an ID fails with a sentinel and the column's name, and
 // leaves the destination unchanged.
 func TestBadInput(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"github.com/sortkey/sortkey/rekey"
 )
 
+// Backfills without progress, canceled steps and timeouts.
+
 // A backfill that makes no progress ends with an error that names the trigger.
 func TestTriggerStopsBackfill(t *testing.T) {
 	t.Parallel()

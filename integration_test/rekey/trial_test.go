@@ -10,6 +10,8 @@ import (
 	"github.com/sortkey/sortkey/rekey"
 )
 
+// Contract tries the triggers of an application, and Inspect reads its functions.
+
 // films is a library of films, with integer keys.
 const films = `
 	CREATE TABLE films (id serial PRIMARY KEY, title text NOT NULL UNIQUE, counted integer NOT NULL DEFAULT 0);

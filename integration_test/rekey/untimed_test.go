@@ -9,6 +9,8 @@ import (
 	"github.com/sortkey/sortkey/rekey"
 )
 
+// Rows and formats without usable times.
+
 // Inspect names the column and a row without a time.
 func TestRowsWithoutTimes(t *testing.T) {
 	t.Parallel()

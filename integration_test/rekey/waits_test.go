@@ -16,6 +16,8 @@ import (
 	"github.com/sortkey/sortkey/rekey"
 )
 
+// What a step waits for: other sessions, autovacuum, replicas and the creation of indexes.
+
 // events is a table without references.
 const events = `CREATE TABLE events (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL);
 	INSERT INTO events (created_at) SELECT now() - n * interval '1 s' FROM generate_series(1, %d) n`
