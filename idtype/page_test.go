@@ -110,3 +110,56 @@ func (v vector) shows(head, cell string) error {
 	}
 	return nil
 }
+
+// Time windows have the bounds in the vectors.
+func TestRangeVectors(t *testing.T) {
+	var windows map[string][]struct {
+		From, To time.Time
+		Lo, Hi   string
+	}
+	readVectors(t, "ranges", &windows)
+	si := SnowflakeSILayout{BaseClock: vectors(t, "SnowflakeSI")[0].Layout.BaseClock}
+	for name, bounds := range map[string]func(from, to time.Time) (lo, hi fmt.Stringer, err error){
+		"Snowflake":   rangeOf(SnowflakeLayout{}.Range),
+		"SnowflakeSI": rangeOf(si.Range),
+		"UID60":       rangeOf(UID60Layout{}.Range),
+		"Sno":         rangeOf(SnoLayout{}.Range),
+		"UUID":        rangeOf(UUIDLayout{}.Range),
+	} {
+		if len(windows[name]) < 2 {
+			t.Errorf("%d ranges of %s", len(windows[name]), name)
+		}
+		for _, w := range windows[name] {
+			if lo, hi, err := bounds(w.From, w.To); err != nil || lo.String() != w.Lo || hi.String() != w.Hi {
+				t.Errorf("%s: got %v to %v, %v, want %+v", name, lo, hi, err, w)
+			}
+		}
+	}
+}
+
+func rangeOf[T fmt.Stringer](bounds func(from, to time.Time) (lo, hi T, err error)) func(from, to time.Time) (lo, hi fmt.Stringer, err error) {
+	return func(from, to time.Time) (fmt.Stringer, fmt.Stringer, error) { return bounds(from, to) }
+}
+
+// IDs with a prefix have the forms in the vectors.
+func TestPrefixedVectors(t *testing.T) {
+	var all map[string]vector
+	readVectors(t, "prefixed", &all)
+	testPrefixed[SnowflakeOf[order]](t, all["Snowflake"])
+	testPrefixed[SnowflakeSIOf[order]](t, all["SnowflakeSI"])
+	testPrefixed[UID60Of[order]](t, all["UID60"])
+	testPrefixed[Spread64Of[order]](t, all["Spread64"])
+	testPrefixed[SnoOf[order]](t, all["Sno"])
+	testPrefixed[UUIDOf[order]](t, all["UUID"])
+}
+
+func testPrefixed[T value[T], P pointer[T]](t *testing.T, v vector) {
+	id, err := Parse[T, P](v.Text)
+	text, _ := id.MarshalText()
+	encoded, _ := id.MarshalJSON()
+	column, _ := id.Value()
+	binary, _ := id.MarshalBinary()
+	if err != nil || string(text) != v.Text || string(encoded) != v.JSON || fmt.Sprint(column) != v.SQL || hex.EncodeToString(binary) != v.Binary {
+		t.Errorf("%+v: got %s, %s, %v, %x, %v", v, text, encoded, column, binary, err)
+	}
+}
