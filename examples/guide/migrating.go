@@ -49,6 +49,9 @@ var DiscordLayout = idtype.SnowflakeLayout{Epoch: time.UnixMilli(1420070400000),
 // InstagramLayout has 8192 logical shards, each with 1024 IDs per millisecond.
 var InstagramLayout = idtype.SnowflakeLayout{Epoch: time.UnixMilli(1314220021721), DatacenterBits: 13, SequenceBits: 10}
 
+// MastodonLayout reads the times of Mastodon. Its last 16 bits aren't a counter.
+var MastodonLayout = idtype.SnowflakeLayout{Epoch: time.UnixMilli(0), SequenceBits: 16}
+
 // ContinueNode returns a generator that takes over a node number from another
 // library. It begins after newest, the largest ID in the table.
 func ContinueNode(newest idtype.Snowflake, node int) (*idtype.SnowflakeGenerator, error) {

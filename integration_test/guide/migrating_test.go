@@ -275,6 +275,8 @@ func TestLayoutsOfOthers(t *testing.T) {
 		// Computed as in Instagram's article: shard 1341, sequence 5001 % 1024.
 		{"Instagram", guide.InstagramLayout, 87654321<<23 | 1341<<10 | 5001%1024,
 			idtype.SnowflakeParts{Time: time.UnixMilli(1314220021721 + 87654321).UTC(), Datacenter: 1341, Sequence: 905}},
+		// The example of a status in Mastodon's documentation, of 03:48:33.901.
+		{"Mastodon", guide.MastodonLayout, 103270115826048975, idtype.SnowflakeParts{Time: time.Date(2019, 12, 8, 3, 48, 33, 849e6, time.UTC), Sequence: 40911}},
 	} {
 		got, err := c.layout.Parts(c.id)
 		if err != nil || got != c.want {
