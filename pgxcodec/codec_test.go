@@ -76,7 +76,7 @@ type member interface {
 	test(t *testing.T, m *pgtype.Map)
 	allocations(t *testing.T, m *pgtype.Map)
 	unknown(t *testing.T, m *pgtype.Map)
-	fuzz(t *testing.T, m *pgtype.Map, src []byte)
+	fuzz(t *testing.T, m *pgtype.Map, format int16, src []byte)
 	column() (oid, array uint32)
 	values() []any
 }

@@ -3,11 +3,14 @@ package pgxcodec_test
 import (
 	"bytes"
 	"database/sql"
+	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -19,98 +22,96 @@ import (
 // For any bytes from the server, the codec accepts the same values as the type's Scan
 // does through a database/sql driver. If it fails, it leaves the destination unchanged.
 func FuzzWire(f *testing.F) {
-	for _, c := range members {
-		for _, v := range c.values()[:1] {
-			m := newMap()
-			oid, array := c.column()
-			for _, format := range []int16{binaryFormat, textFormat} {
-				src, err := m.Encode(oid, format, v, nil)
-				if err != nil {
-					f.Fatal(err)
-				}
-				f.Add(src)
-				slice := reflect.Append(reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(v)), 0, 1), reflect.ValueOf(v)).Interface()
-				if src, err = m.Encode(array, format, slice, nil); err != nil {
-					f.Fatal(err)
-				}
-				f.Add(src)
+	for i, c := range members {
+		m, v := newMap(), c.values()[0]
+		oid, array := c.column()
+		for _, format := range []int16{binaryFormat, textFormat} {
+			src, err := m.Encode(oid, format, v, nil)
+			if err != nil {
+				f.Fatal(err)
 			}
+			f.Add(uint8(i), format == binaryFormat, src)
+			slice := reflect.Append(reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(v)), 0, 1), reflect.ValueOf(v)).Interface()
+			if src, err = m.Encode(array, format, slice, nil); err != nil {
+				f.Fatal(err)
+			}
+			f.Add(uint8(i), format == binaryFormat, src)
 		}
+		f.Add(uint8(i), false, []byte("00"))                                            // a leading zero
+		f.Add(uint8(i), false, []byte("+1"))                                            // ParseInt takes a sign
+		f.Add(uint8(i), false, []byte("{NULL}"))                                        //
+		f.Add(uint8(i), false, []byte("{6272706b-3471-3732-7877-66326d36336c"))         // uuid.ParseBytes accepts any character before and after
+		f.Add(uint8(i), false, []byte("urn:uuid:6272706b-3471-3732-7877-66326d36336c")) // uuid.ParseBytes accepts this
+		f.Add(uint8(i), false, []byte("6272706B-3471-3732-7877-66326D36336C"))          // upper case
 	}
-	f.Add([]byte("00"))                                            // a leading zero
-	f.Add([]byte("+1"))                                            // ParseInt takes a sign
-	f.Add([]byte("{NULL}"))                                        //
-	f.Add([]byte("{6272706b-3471-3732-7877-66326d36336c"))         // uuid.ParseBytes accepts any character before and after
-	f.Add([]byte("urn:uuid:6272706b-3471-3732-7877-66326d36336c")) // uuid.ParseBytes accepts this
-	f.Add([]byte("6272706B-3471-3732-7877-66326D36336C"))          // upper case
-	f.Fuzz(func(t *testing.T, src []byte) {
-		m := newMap()
-		for _, c := range members {
-			c.fuzz(t, m, src)
+	m := newMap()
+	f.Fuzz(func(t *testing.T, i uint8, isBinary bool, src []byte) {
+		format := textFormat
+		if isBinary {
+			format = binaryFormat
 		}
+		members[int(i)%len(members)].fuzz(t, m, format, src)
 	})
 }
 
-func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, src []byte) {
-	for _, format := range []int16{binaryFormat, textFormat} {
-		var got, want, zero V
-		err := m.Scan(o.oid, format, src, &got)
-		wantErr := driverScan(o.oid, format, src, &want)
-		if got != want || (err == nil) != (wantErr == nil) {
-			t.Fatalf("%T from %q of OID %d, format %d: %v, %v; through a driver %v, %v", got, src, o.oid, format, got, err, want, wantErr)
+func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, format int16, src []byte) {
+	var got, want, zero V
+	err := m.Scan(o.oid, format, src, &got)
+	wantErr := driverScan(o.oid, format, src, &want)
+	if got != want || (err == nil) != (wantErr == nil) {
+		t.Fatalf("%T from %q of OID %d, format %d: %v, %v; through a driver %v, %v", got, src, o.oid, format, got, err, want, wantErr)
+	}
+	if err != nil && got != zero {
+		t.Fatalf("%T from %q: failed with %v, but changed its destination", got, src, err)
+	}
+	if err == nil {
+		// The ID is written back as it was read, except for notations that no server uses.
+		back, err := m.Encode(o.oid, format, got, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err != nil && got != zero {
-			t.Fatalf("%T from %q: failed with %v, but changed its destination", got, src, err)
+		var again V
+		if err := m.Scan(o.oid, format, back, &again); err != nil || again != got {
+			t.Fatalf("%T from %q, then %q: %v, %v", got, src, back, again, err)
 		}
-		if err == nil {
-			// The ID is written back as it was read, except for notations that no server uses.
-			back, err := m.Encode(o.oid, format, got, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var again V
-			if err := m.Scan(o.oid, format, back, &again); err != nil || again != got {
-				t.Fatalf("%T from %q, then %q: %v, %v", got, src, back, again, err)
-			}
-			if format == binaryFormat && o.oid == pgtype.Int8OID && !bytes.Equal(back, src) {
-				t.Fatalf("%T from %q: written back as %q", got, src, back)
-			}
+		if format == binaryFormat && o.oid == pgtype.Int8OID && !bytes.Equal(back, src) {
+			t.Fatalf("%T from %q: written back as %q", got, src, back)
 		}
-		// Types that hold a V accept the same bytes, or stay unchanged.
-		valid := err == nil
-		whole(t, m, o.oid, format, src, valid, &o.v, &got)
-		whole(t, m, o.oid, format, src, valid, sql.Null[V]{V: o.v, Valid: true}, sql.Null[V]{V: got, Valid: true})
-		whole(t, m, o.oid, format, src, valid, sqltypes.OptionalOf(o.v), sqltypes.OptionalOf(got))
+	}
+	// Types that hold a V accept the same bytes, or stay unchanged.
+	valid := err == nil
+	whole(t, m, o.oid, format, src, valid, &o.v, &got)
+	whole(t, m, o.oid, format, src, valid, sql.Null[V]{V: o.v, Valid: true}, sql.Null[V]{V: got, Valid: true})
+	whole(t, m, o.oid, format, src, valid, sqltypes.OptionalOf(o.v), sqltypes.OptionalOf(got))
 
-		var ids []V
-		valid = m.Scan(o.array, format, src, &ids) == nil
-		whole(t, m, o.array, format, src, valid, []V{o.v}, ids)
-		// pgx's own array code reads the same IDs.
-		var flat pgtype.FlatArray[V]
-		flatErr := m.Scan(o.array, format, src, &flat)
-		if valid && (flatErr != nil || !slices.Equal(ids, flat)) {
-			t.Fatalf("%T from %q: %v, pgx reads %v, %v", ids, src, ids, flat, flatErr)
+	var ids []V
+	valid = m.Scan(o.array, format, src, &ids) == nil
+	whole(t, m, o.array, format, src, valid, []V{o.v}, ids)
+	// pgx's own array code reads the same IDs.
+	var flat pgtype.FlatArray[V]
+	flatErr := m.Scan(o.array, format, src, &flat)
+	if valid && (flatErr != nil || !slices.Equal(ids, flat)) {
+		t.Fatalf("%T from %q: %v, pgx reads %v, %v", ids, src, ids, flat, flatErr)
+	}
+	if !valid && flatErr == nil && len(flat) > 0 {
+		t.Fatalf("%T from %q: an error, pgx reads %v", ids, src, flat)
+	}
+	// An Array reads the same IDs, if there is one dimension.
+	var array sqltypes.Array[V]
+	if arrayErr := m.Scan(o.array, format, src, &array); arrayErr == nil && !slices.Equal(array, ids) || arrayErr != nil && array != nil {
+		t.Fatalf("%T from %q: %v, %v, want %v", array, src, array, arrayErr, ids)
+	}
+	var pointers []*V
+	valid = m.Scan(o.array, format, src, &pointers) == nil
+	whole(t, m, o.array, format, src, valid, []*V{&o.v, nil}, pointers)
+	if valid {
+		back, err := m.Encode(o.array, format, pointers, nil)
+		var again []*V
+		if err == nil {
+			err = m.Scan(o.array, format, back, &again)
 		}
-		if !valid && flatErr == nil && len(flat) > 0 {
-			t.Fatalf("%T from %q: an error, pgx reads %v", ids, src, flat)
-		}
-		// An Array reads the same IDs, if there is one dimension.
-		var array sqltypes.Array[V]
-		if arrayErr := m.Scan(o.array, format, src, &array); arrayErr == nil && !slices.Equal(array, ids) || arrayErr != nil && array != nil {
-			t.Fatalf("%T from %q: %v, %v, want %v", array, src, array, arrayErr, ids)
-		}
-		var pointers []*V
-		valid = m.Scan(o.array, format, src, &pointers) == nil
-		whole(t, m, o.array, format, src, valid, []*V{&o.v, nil}, pointers)
-		if valid {
-			back, err := m.Encode(o.array, format, pointers, nil)
-			var again []*V
-			if err == nil {
-				err = m.Scan(o.array, format, back, &again)
-			}
-			if err != nil || len(again) != len(pointers) || len(pointers) > 0 && !reflect.DeepEqual(again, pointers) {
-				t.Fatalf("%T from %q, then %q: %v, %v", pointers, src, back, again, err)
-			}
+		if err != nil || len(again) != len(pointers) || len(pointers) > 0 && !reflect.DeepEqual(again, pointers) {
+			t.Fatalf("%T from %q, then %q: %v, %v", pointers, src, back, again, err)
 		}
 	}
 }
@@ -160,4 +161,88 @@ func driverScan(oid uint32, format int16, src []byte, dst any) error {
 		}
 	}
 	return scanner.Scan(string(src))
+}
+
+// Of any bytes, the codec reads what pgx does without it, into any shape of IDs, but for the
+// differences in allowed.
+func FuzzNested(f *testing.F) { fuzzShapes(f, 1, "int8[]", "uuid[]", "text[]", "bytea[]") }
+func FuzzRange(f *testing.F)  { fuzzShapes(f, 12, "int8range", "int8multirange") }
+func FuzzJSON(f *testing.F)   { fuzzShapes(f, 1, "json", "jsonb", "json[]", "jsonb[]") }
+
+// fuzzShapes seeds the fuzzer with each value of the columns, for this number of types and for
+// the shapes that can hold the value: not for more, since go test runs all seeds.
+func fuzzShapes(f *testing.F, types int, names ...string) {
+	ours, plain := newMap(), pgtype.NewMap()
+	var columns []columnType
+	v := 0
+	for _, c := range columnTypes {
+		if !slices.Contains(names, c.name) {
+			continue
+		}
+		for _, src := range wires(f, c) {
+			if src.bytes == nil {
+				continue // a seed can't be nil
+			}
+			for range types {
+				for v = (v + 1) % len(differentialValues); c.home != "" && differentialValues[v].home != c.home; v = (v + 1) % len(differentialValues) {
+				}
+				for i, shape := range differentialValues[v].values {
+					if d, _ := scanDifference(ours, plain, c, c.home, reflect.TypeOf(shape), src); d.err == nil {
+						f.Add(uint8(len(columns)), uint8(v), uint8(i), src.format == binaryFormat, src.bytes)
+					}
+				}
+			}
+		}
+		columns = append(columns, c)
+	}
+	f.Fuzz(func(t *testing.T, column, value, shape uint8, isBinary bool, src []byte) {
+		c := columns[int(column)%len(columns)]
+		v := differentialValues[int(value)%len(differentialValues)]
+		target := reflect.TypeOf(v.values[int(shape)%len(v.values)])
+		s := source{textFormat, src}
+		if isBinary {
+			if s.format = binaryFormat; c.array && hollow(src) {
+				return
+			}
+		}
+		differs := func(ours, plain *pgtype.Map) bool {
+			d, same := scanDifference(ours, plain, c, v.home, target, s)
+			return !same && !slices.ContainsFunc(allowed, func(a allowance) bool { return a.is(d) }) && !(d.refuses() && !written(plain, d))
+		}
+		if d, _ := scanDifference(ours, plain, c, v.home, target, s); d.adds() && d.isJSON() && !c.array && !strings.HasPrefix(target.String(), "sql.Null") {
+			// pgx can't read it, but package encoding/json can.
+			want := reflect.New(target)
+			if err := json.Unmarshal(bytes.TrimPrefix(src, []byte{1}), want.Interface()); err != nil || !reflect.DeepEqual(d.value, want.Interface()) {
+				t.Errorf("scan %q of %s into %T: got %v; want %v, %v", src, c.name, d.value, d.value, want.Interface(), err)
+			}
+		}
+		// A map remembers plans.
+		if differs(ours, plain) && differs(newMap(), pgtype.NewMap()) {
+			d, _ := scanDifference(newMap(), pgtype.NewMap(), c, v.home, target, s)
+			t.Error(d)
+		}
+	})
+}
+
+// written reports whether pgx writes the same bytes for the value that it reads from them. It
+// reads some arrays that no server writes, which the codec refuses.
+func written(plain *pgtype.Map, d difference) bool {
+	var v any
+	if plain.Scan(d.column.oid, d.format, d.src, &v) != nil {
+		return false
+	}
+	back, err := plain.Encode(d.column.oid, d.format, v, nil)
+	return err == nil && bytes.Equal(back, d.src)
+}
+
+// hollow reports whether an array in the binary format has a dimension that is longer than its
+// bytes. If another dimension isn't positive, pgx makes slices of this length for [][]T, until
+// memory ends.
+func hollow(src []byte) bool {
+	for i := 12; i+4 <= len(src) && i < 12+8*6; i += 8 {
+		if binary.BigEndian.Uint32(src[i:]) > uint32(len(src)) && i < 12+8*int(binary.BigEndian.Uint32(src)) {
+			return true
+		}
+	}
+	return false
 }
