@@ -13,6 +13,8 @@ RACE_ELSEWHERE = $(if $(filter true,$(CI)),$(RACE))
 # Integration tests mostly wait for servers, so run more packages than there are cores.
 PACKAGES_AT_ONCE = $$(( 2 * $$(getconf _NPROCESSORS_ONLN) ))
 FUZZTIME := 2000000x
+# A line for each target: its directory and its name.
+FUZZ_TARGETS = grep -rE --include=*_test.go '^func Fuzz[A-Z]' . | sed -E 's,^\./(.*)/[^/]*:func (Fuzz[A-Za-z0-9]+).*,\1 \2,' | sort
 # For each store of node numbers.
 LOAD_TIME := 90s
 COUNT := 1
@@ -89,11 +91,10 @@ newest: ## unit tests, and integration tests of pgx, GORM and database/sql, with
 	GOTOOLCHAIN=$(NEWEST_GO) go test ./...
 	cd integration_test && POSTGRES_VERSIONS=17 GOTOOLCHAIN=$(NEWEST_GO) go test -count=1 -timeout 30m ./databasesql ./pgx ./gorm
 
-fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each
-	@for package in ./idtype ./idtype/seal ./sqltypes ./pgxcodec; do \
-		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
-			echo "fuzz $$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; done; done
+fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each; FUZZ="sqltypes FuzzScan": one target
+	@$(FUZZ_TARGETS) | grep -E '$(or $(FUZZ),.)' | while read -r package target; do \
+		echo "fuzz $$package $$target"; \
+		(cd $$package && go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME)) || exit 1; done
 
 soak: ## check a billion IDs of each format for duplicates, simulate 200,000 fleets and look for planted bugs, inject faults into leases, the service and SQL defaults for 45 minutes, and rekey 11 million rows
 	@# In parallel, because some of the clocks make their callers sleep most of the time. Each test keeps up to 10 million IDs in memory.
