@@ -57,7 +57,7 @@ import (
 const simulationsVariable = "SORTKEY_SIMULATION"
 
 func TestSimulation(t *testing.T) {
-	count := uint64(500)
+	count := uint64(1000)
 	if raced {
 		count = 50
 	}
