@@ -91,7 +91,7 @@ func FuzzSnowflakeOf(f *testing.F) { typedInteger[order](snowflakeFormat).fuzz(f
 func FuzzUID60Of(f *testing.F)     { typedInteger[order](uid60Format).fuzz(f) }
 func FuzzSnoOf(f *testing.F)       { typedSno[customer]().fuzz(f) }
 
-// The prefix rules of keys and of TypeIDs are those of their documents.
+// validPrefix and validTypeIDPrefix accept the documented prefixes.
 func FuzzPrefix(f *testing.F) {
 	for _, s := range []string{"", "a", "user2", "a_b", "_a", "a_", "a__b", "2a", "A", "ä", strings.Repeat("a", 63), strings.Repeat("a", 64)} {
 		f.Add(s)

@@ -10,8 +10,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// JSON and text that a type accepts are those of a value that is written and read back. If it
-// fails, its receiver is unchanged.
+// A value that is read from JSON or text is written as JSON or text of the same value. If
+// reading fails, the receiver is unchanged.
 func FuzzUnmarshal(f *testing.F) {
 	for _, s := range []string{`"132271570944274432"`, "132271570944274432", "9007199254740992", `"xinaS8QBh"`, "xinaS8QBh", `"xiAnaS8QBh"`, `"cb54ecf2840a0015"`, `"brpk4q72xwf2m63l"`,
 		`"6272706b-3471-3732-7877-66326d36336c"`, `"\\x4e6f2160a0ff9a0a1033"`, `"brpk4q72xwf2m63l "`, "null", `""`, "", "[7,null]", `["brpk4q72xwf2m63l"]`, "[[7]]", "[]", `{"7":7}`, "7.0", `"\u0037"`} {
