@@ -39,6 +39,13 @@ func One(t *testing.T, f func(t *testing.T, db *DB)) {
 	each(t, last(need(t, sharedServers)), f)
 }
 
+// First is [Each] on the first version only. With [One] for a variant of the test, the
+// variants together run on the oldest and on the newest version.
+func First(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	each(t, first(need(t, sharedServers)), f)
+}
+
 // EachContainer is [Each] with servers in containers, which other containers can reach.
 // The test can use [DB.URLFromContainers] and [DB.Container].
 func EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
@@ -49,6 +56,9 @@ func EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 
 // last returns the server of the last version only.
 func last(servers []*server) []*server { return servers[len(servers)-1:] }
+
+// first returns the server of the first version only.
+func first(servers []*server) []*server { return servers[:1] }
 
 // OneContainer is [EachContainer] on the last version only.
 func OneContainer(t *testing.T, f func(t *testing.T, db *DB)) {

@@ -44,11 +44,24 @@ func (tp *Template) One(t *testing.T, f func(t *testing.T, db *DB)) {
 	eachFrom(t, last(need(t, sharedServers)), tp.newDB, f)
 }
 
+// First is like the function [First], with a copy of the template.
+func (tp *Template) First(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	eachFrom(t, first(need(t, sharedServers)), tp.newDB, f)
+}
+
 // EachContainer is like the function [EachContainer], with copies of the template.
 func (tp *Template) EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	NeedsContainers(t)
 	eachFrom(t, need(t, containerServers), tp.newDB, f)
+}
+
+// OneContainer is like the function [OneContainer], with a copy of the template.
+func (tp *Template) OneContainer(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	NeedsContainers(t)
+	eachFrom(t, last(need(t, containerServers)), tp.newDB, f)
 }
 
 // EachReused is [Template.Each] with copies that tests use one after the other. This
