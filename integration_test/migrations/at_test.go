@@ -151,7 +151,7 @@ func TestAt(t *testing.T) {
 func TestAtManyIDs(t *testing.T) {
 	pgtest.ThoroughOnly(t)
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) { atCompare(t, db, 20_000) })
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) { atCompare(t, db, 5000) })
 }
 
 // atCompare compares T_at and T_node with Go for n random cases of each format and layout.
@@ -220,7 +220,8 @@ func atCompare(t *testing.T, db *pgtest.DB, n int) {
 
 // The random bits of uid60_at differ between calls and are in their range.
 func TestAtRandom(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		if n := pgtest.Value[int](t, db.Conn(t), `select count(distinct (sortkey.uid60_parts(sortkey.uid60_at('2020-01-01', 5))).random) from generate_series(1, 10000)`); n < 500 {
 			t.Errorf("expected nearly all of 512 random numbers in 10000 IDs, got %d", n)
 		}
@@ -229,7 +230,8 @@ func TestAtRandom(t *testing.T) {
 
 // Without a node number, T_at takes it from the setting, as the generators do.
 func TestAtSetting(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		for _, f := range settingFormats() {
 			at := "sortkey." + f.name + "_at('2024-05-06 07:08:09.123+00', 7"
@@ -249,7 +251,8 @@ func TestAtSetting(t *testing.T) {
 
 // T_at rejects times, sequence numbers, metabytes and node numbers out of range.
 func TestAtErrors(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		for _, c := range parityConfigs[:3] {
 			for _, f := range atInstall(t, db, c) {
@@ -294,14 +297,15 @@ func TestAtErrors(t *testing.T) {
 // T_node returns the node number of any ID as Go does, and NULL for other values.
 // spread64_node ignores the reserved bits, as spread64_time does. Queries inline T_node.
 func TestNodeOf(t *testing.T) {
-	n := pgtest.Scaled(1000, 20_000)
+	n := pgtest.Scaled(1000, 5000)
 	show := func(node *int) string {
 		if node == nil {
 			return "NULL"
 		}
 		return fmt.Sprint(*node)
 	}
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		for _, c := range parityConfigs[:3] {
 			for _, f := range atInstall(t, db, c) {

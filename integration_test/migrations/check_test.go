@@ -21,7 +21,8 @@ import (
 
 // Check and Up reject a process with another layout. The error names both layouts.
 func TestCheckLayouts(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		ours := migrations.Config{
 			Snowflake:   idtype.SnowflakeLayout{Epoch: time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC), DatacenterBits: 2, WorkerBits: 8, SequenceBits: 12},
@@ -113,7 +114,8 @@ func TestCheckInstallation(t *testing.T) {
 
 // Check needs only USAGE on the schema.
 func TestCheckByRole(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, c, name := t.Context(), complete, installRoleName(db, "reader")
 		pool := installRole(t, db, name)
 		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled)
@@ -170,7 +172,8 @@ func TestCheckDefaults(t *testing.T) {
 // that is no node number of the format, is a separate error, too. It names the
 // defaults and the statements that make the setting.
 func TestCheckSetting(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, c, name := t.Context(), complete, installRoleName(db, "reader")
 		reader := installRole(t, db, name)
 		reader.SetMaxIdleConns(0) // so that each call has a new session
@@ -246,7 +249,8 @@ func TestCheckSetting(t *testing.T) {
 // A role that isn't a superuser needs SET on the parameter to make it a setting of its
 // database, but not to make it a setting of its own session.
 func TestSettingByRole(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, name := t.Context(), installRoleName(db, "owner")
 		role := installRole(t, db, name)
 		role.SetMaxIdleConns(0)

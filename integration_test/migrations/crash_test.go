@@ -135,7 +135,7 @@ func genStored(t *testing.T, conn *pgx.Conn, returned []string, stored string) {
 // A server that is killed while it generates IDs, and restarted, returns no duplicates.
 func TestServerCrash(t *testing.T) {
 	t.Parallel()
-	pgtest.EachServer(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db, complete)
 		db.Exec(t, genCrashTables)
 		crash(t, db, genCrashInserts, "select id::text from ordinary union all select id::text from bare", func(*pgx.Conn) {})
@@ -151,7 +151,7 @@ func TestServerCrash(t *testing.T) {
 // Calls wait until it has caught up with their window.
 func TestServerCrashClock(t *testing.T) {
 	t.Parallel()
-	pgtest.EachServer(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		const schema = "behind"
 		genInstallClock(t, db, schema, "clock_timestamp()")
 		var inserts, stored []string
@@ -223,7 +223,7 @@ func genAnswer(t *testing.T, url string) *pgx.Conn {
 func TestServerFailover(t *testing.T) {
 	t.Parallel()
 	const clients = 4
-	pgtest.EachServer(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db, complete)
 		db.Exec(t, genCrashTables)
 		genRun(t, db.Container(), "echo 'host replication all all trust' >>/pgdata/pg_hba.conf")

@@ -222,14 +222,14 @@ func (o *genOrder) check(f genFormat, ids []byte) error {
 }
 
 func TestServerDefaults(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 10_000) })
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 4000) })
 }
 
 // More rows find rarer collisions.
 func TestServerDefaultsManyRows(t *testing.T) {
 	pgtest.ThoroughOnly(t)
 	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 100_000) })
+	installed.One(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 40_000) })
 }
 
 // genDefaults inserts rows in each of 8 sessions. Half of them use the default of the
@@ -312,7 +312,8 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 func TestServerRateCap(t *testing.T) {
 	const clients = 12
 	duration := pgtest.Scaled(300*time.Millisecond, time.Second)
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
 		genReserve(t, db, migrations.DefaultSchema)
 		conns := genConns(t, db, clients)
@@ -368,7 +369,8 @@ const genAdvisoryLocks = `select count(*) from pg_locks where locktype = 'adviso
 // advisory lock. Its IDs aren't generated again, even after a rollback of the
 // transaction or to a savepoint.
 func TestServerOpenTransaction(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		genReserve(t, db, migrations.DefaultSchema)
 		conns := genConns(t, db, 2)
 		open, other := conns[0], conns[1]
@@ -409,7 +411,8 @@ func TestServerOpenTransaction(t *testing.T) {
 // IDs.
 func TestServerCancelled(t *testing.T) {
 	const clients, duration, patience = 10, 2 * time.Second, 2 * time.Minute
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		f := genFormats()[genSpread64]
 		db.Exec(t, "create table ids (id bigint primary key)")
 		conns, killer := genConns(t, db, clients), db.Conn(t)
@@ -469,7 +472,8 @@ func TestServerCancelled(t *testing.T) {
 // Node numbers and metabytes out of range are errors, which name the value. A role that
 // can generate IDs cannot exhaust the sequence by such calls.
 func TestServerNodes(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		genReserve(t, db, migrations.DefaultSchema)
 		conn := db.Conn(t)
 		for _, c := range []struct {
@@ -506,7 +510,8 @@ func TestServerNodes(t *testing.T) {
 
 // A read-only transaction cannot generate IDs.
 func TestServerReadOnly(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		for _, f := range genFormats() {
 			exec(t, conn, "begin read only")
@@ -520,7 +525,8 @@ func TestServerReadOnly(t *testing.T) {
 // still unique, increase within a session, and are never a window older than the call.
 func TestServerCache(t *testing.T) {
 	const clients, duration = 6, 1500 * time.Millisecond
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		f := genFormats()[genSpread64]
 		exec(t, db.Conn(t), "alter sequence "+f.clock()+" cache 20")
 		db.Exec(t, "create table ids (id bigint primary key)")
@@ -559,7 +565,8 @@ func TestServerCache(t *testing.T) {
 // Failed calls take values of the sequence. They reach the next window only after
 // millions of calls, and it has no IDs before its time.
 func TestServerSequenceEnd(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		conns := genConns(t, db, 4)
 		const last, windowShift = "select pg_sequence_last_value('sortkey_internal.spread64_clock')", 23
 		set := func(after string, counter int) (window int64) {
@@ -604,7 +611,8 @@ func TestServerSequenceEnd(t *testing.T) {
 // Layouts at the limits: many IDs per millisecond, few, and many bits of time.
 func TestServerLayouts(t *testing.T) {
 	const clients = 4
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		for _, c := range []struct {
 			datacenter, worker, sequence int
 			n                            int // IDs for each client
@@ -645,7 +653,8 @@ func TestServerLayouts(t *testing.T) {
 
 // Generators return errors before the first instant of a layout and after the last.
 func TestServerLifetime(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		upFrom := func(schema string, epoch time.Time) {
 			t.Helper()
@@ -706,7 +715,8 @@ func TestServerLifetime(t *testing.T) {
 
 // Calls above the rate for a whole second fail. No load reaches this reliably.
 func TestServerAdvance(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		// One ID per 3 seconds.
 		exec(t, conn, "create sequence slow")

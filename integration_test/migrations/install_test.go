@@ -261,7 +261,8 @@ func TestDomainToBase(t *testing.T) {
 
 // A failed migration leaves the database unchanged, and the next Up continues there.
 func TestBrokenUp(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		pool, ctx, c := db.SQL(t), t.Context(), complete
 		must(t, migrations.Up(ctx, pool, c))
 		whole := installCatalog(t, pool, "sortkey")
@@ -325,7 +326,8 @@ func TestBrokenUp(t *testing.T) {
 
 // Concurrent calls of Up, and of Down, succeed.
 func TestConcurrently(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		const processes = 8
 		shared, c := db.SQL(t), complete
 		shared.SetMaxOpenConns(2)
@@ -383,7 +385,8 @@ func TestConcurrently(t *testing.T) {
 
 // Up returns ErrLayout if another process installs another layout in the meantime.
 func TestOvertaken(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		late := migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(1)}}
 		quick := migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(2)}}
 		// The first transaction finds no installation. The other process installs after it.
@@ -415,7 +418,8 @@ func (a *installAfterCommit) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ p
 
 // A canceled call stops waiting for another one and leaves no lock behind.
 func TestGiveUpWaiting(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
 			for name, f := range map[string]func(context.Context, *sql.DB, migrations.Config) error{"Up": migrations.Up, "Down": migrations.Down} {
 				other := db.Conn(t)
@@ -481,7 +485,8 @@ func installRoleName(db *pgtest.DB, prefix string) string { return prefix + "_" 
 
 // A role without CREATE on the database can install into existing schemas.
 func TestExistingSchema(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, c, name := t.Context(), migrations.Config{Schema: "ids"}, installRoleName(db, "installer")
 		pool := installRole(t, db, name)
 		lacks := func() {
@@ -537,7 +542,8 @@ func TestExistingSchema(t *testing.T) {
 // An installation in a shared schema doesn't change other objects there, such as
 // goose's version table for a program's own migrations.
 func TestSharedSchema(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{Schema: "public"}
 		db.Exec(t, "CREATE TABLE goose_db_version (version_id bigint); INSERT INTO goose_db_version VALUES (20)")
 		before := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1")
@@ -556,7 +562,8 @@ func TestSharedSchema(t *testing.T) {
 
 // Two installations in one database are independent.
 func TestTwoInstallations(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		a := migrations.Config{Schema: "a", SnowflakeSI: complete.SnowflakeSI}
 		b := migrations.Config{
@@ -600,7 +607,8 @@ func TestTwoInstallations(t *testing.T) {
 
 // A base clock can be added later, once.
 func TestAddSnowflakeSI(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		without, with := migrations.Config{}, complete
 		must(t, migrations.Up(ctx, pool, with))
@@ -669,7 +677,8 @@ func installRemove(t testing.TB, db *pgtest.DB, list []migrations.Migration) {
 
 // An older version of the package doesn't change an installation by a later one.
 func TestLaterVersion(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
 		db.Exec(t, "INSERT INTO sortkey.revision VALUES (1000, 'later'); INSERT INTO sortkey_internal.goose_version (version_id, is_applied) VALUES (1000, true)")
 		catalog := installCatalog(t, pool, "sortkey")
@@ -895,7 +904,8 @@ func TestHostileInstallation(t *testing.T) {
 
 // If only one of the two schemas was dropped, Up and Down name the remedy.
 func TestDroppedSchema(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), complete
 		must(t, migrations.Up(ctx, pool, c))
 		db.Exec(t, "DROP SCHEMA sortkey CASCADE")

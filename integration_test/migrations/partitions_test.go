@@ -31,9 +31,18 @@ type partitionDB struct {
 	pool *sql.DB
 }
 
+// partitionEach is for tests of definitions, of catalogs and of plans, which differ
+// between versions of Postgres.
 func partitionEach(t *testing.T, f func(t *testing.T, db partitionDB)) {
 	t.Helper()
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) { f(t, partitionDB{db, db.SQL(t)}) })
+}
+
+// partitionOne is partitionEach on the last version only.
+func partitionOne(t *testing.T, f func(t *testing.T, db partitionDB)) {
+	t.Helper()
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) { f(t, partitionDB{db, db.SQL(t)}) })
 }
 
 func partitionTime(t testing.TB, s string) time.Time {
@@ -190,7 +199,7 @@ func TestPartitionsAhead(t *testing.T) {
 		{"6 hours", []string{"2026-11-21 06:00", "2026-11-21 12:00", "2026-11-21 18:00", "2026-11-22"}, []string{"20261121t0600", "20261121t1200", "20261121t1800"}},
 		{"15 minutes", []string{"2026-11-21 10:30", "2026-11-21 10:45", "2026-11-21 11:00", "2026-11-21 11:15"}, []string{"20261121t1030", "20261121t1045", "20261121t1100"}},
 	}
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, "create domain over_uid60 as sortkey.uid60; create domain over_uuid as uuid")
 		for i, w := range widths {
 			f := formats[i%len(formats)]
@@ -331,7 +340,7 @@ func TestPartitionsDrain(t *testing.T) {
 // No rows are lost and no insert fails while programs insert rows, with IDs generated
 // in programs and on the server, and two maintainers create partitions and move rows.
 func TestPartitionsUnderInserts(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		const tables, writers = 5, 4
 		for i := range tables {
@@ -443,7 +452,7 @@ func TestPartitionsUnderInserts(t *testing.T) {
 // partition: when the time of that partition begins, or from a clock that is ahead.
 // Maintenance moves it, without an error.
 func TestPartitionsRowAfterPlan(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.managed(t, "e", "premake => 2")
 		db.maintain(t, partitionNow)
 		tx := db.begin(t, "insert into e values (sortkey.snowflake_floor('2026-11-24 00:00Z'), 'late')") // no plan sees this row
@@ -471,7 +480,7 @@ func TestPartitionsRowAfterPlan(t *testing.T) {
 // If a step doesn't get its locks in six attempts, maintenance leaves it and the later
 // steps of its table. It maintains other tables, and the next call takes the steps.
 func TestPartitionsLockTimeout(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		for _, table := range []string{"a", "b"} {
 			db.Exec(t, `create table `+table+` (id sortkey.snowflake primary key, v text) partition by range (id);
 				select sortkey.manage_partitions('`+table+`', '1 day', premake => 1, retention => '1 day', retention_action => 'drop')`)
@@ -514,7 +523,7 @@ func TestPartitionsLockTimeout(t *testing.T) {
 // Inserts, even in open transactions, don't block the creation of a partition ahead,
 // nor does it block inserts.
 func TestPartitionsAheadOfOpenTransactions(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.managed(t, "e", "premake => 1")
 		db.maintain(t, partitionNow)
 		tx := db.begin(t, "insert into e values (sortkey.snowflake_floor('2026-11-21 11:00Z'), 'x')")
@@ -529,7 +538,7 @@ func TestPartitionsAheadOfOpenTransactions(t *testing.T) {
 // An insert waits while maintenance drains rows of its time, or creates a partition
 // whose time has begun. It then uses the new partition.
 func TestPartitionsInsertWaits(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		for table, want := range map[string][]string{
 			"drained": {"drained_p20261121 first", "drained_p20261121 second"},
@@ -589,7 +598,7 @@ func (db partitionDB) waiting(t testing.TB, query string, arg any) {
 // Two maintainers of a table take turns, and the second sees the changes of the first,
 // even if the default isolation level is repeatable read.
 func TestPartitionsTwoMaintainers(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
 			create table a (like e including all) partition by range (id); -- maintained first, without a wait
@@ -743,7 +752,7 @@ func TestPartitionsPruned(t *testing.T) {
 
 // Invalid arguments are errors that name the value and the remedy.
 func TestPartitionsInvalid(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table good (id sortkey.snowflake) partition by range (id);
 			create table plain (id bigint);
 			create table two (id bigint, b int) partition by range (id, b);
@@ -832,7 +841,7 @@ func TestPartitionsInvalid(t *testing.T) {
 
 // Maintenance works with unusual names and settings.
 func TestPartitionsNames(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		for _, setting := range []string{"datestyle = 'SQL, DMY'", "timezone = 'America/New_York'", "search_path = ''", "intervalstyle = 'iso_8601'",
 			"default_transaction_isolation = 'repeatable read'", "standard_conforming_strings = off"} {
 			db.Exec(t, "do $$ begin execute format('alter database %I set "+strings.ReplaceAll(setting, "'", "''")+"', current_database()); end $$")
@@ -883,7 +892,7 @@ func TestPartitionsNames(t *testing.T) {
 // Errors of one table don't prevent the maintenance of others; the call returns them at
 // the end. The maintaining role only needs to own the tables.
 func TestPartitionsRoles(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create schema app; create table app.a (id sortkey.snowflake primary key, v text) partition by range (id);
 			create table app.b (like app.a including all) partition by range (id);
 			create table app.c (like app.a including all) partition by range (id);
@@ -918,7 +927,7 @@ func TestPartitionsRoles(t *testing.T) {
 // A role with write access to partitioned_table can manage its own tables, and tables
 // of roles that it is a member of.
 func TestPartitionsOfOtherOwners(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		owner, member, other := db.role(t, "owner"), db.role(t, "member"), db.role(t, "other")
 		db.Exec(t, fmt.Sprintf(`create table e (id sortkey.snowflake primary key) partition by range (id); alter table e owner to %[1]s; grant %[1]s to %[2]s;
 			grant usage on schema sortkey, sortkey_internal to %[1]s, %[3]s; grant insert, update, delete on sortkey.partitioned_table to %[1]s, %[3]s`, owner, member, other))
@@ -1053,7 +1062,7 @@ func TestPartitionsProperties(t *testing.T) {
 
 // A table that is partitioned by time can itself be a partition.
 func TestPartitionsOfPartitions(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table e (region text, v text, id sortkey.uid60, primary key (id, region)) partition by list (region);
 			create table eu (id sortkey.uid60 not null, region text not null, v text) partition by range (id);
 			alter table e attach partition eu for values in ('eu');
@@ -1073,7 +1082,7 @@ func TestPartitionsOfPartitions(t *testing.T) {
 // A step sees a foreign key that is added while the step waits for its lock. It
 // doesn't move referenced rows, since that would cascade.
 func TestPartitionsConcurrentForeignKey(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		db.managed(t, "a", "premake => 1")
 		db.managed(t, "b", "premake => 1")
@@ -1094,7 +1103,7 @@ func TestPartitionsConcurrentForeignKey(t *testing.T) {
 
 // Maintenance doesn't create partitions that the retention would remove at once.
 func TestPartitionsShortRetention(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
 			select sortkey.manage_partitions('e', '1 hour', premake => 1, retention => '2 hours', retention_action => 'drop')`)
 		partitionWant(t, "hours", db.maintain(t, "2026-11-21T05:30:00Z"), "create public.e_p20261121t0500", "create public.e_p20261121t0600", "default public.e_default")
@@ -1113,7 +1122,7 @@ func TestPartitionsShortRetention(t *testing.T) {
 // the search_path or match the domain of a key better. Functions that the table uses
 // have the search_path of the caller.
 func TestPartitionsShadowed(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create function own_path() returns boolean language plpgsql as $$ begin return not starts_with(current_setting('search_path'), 'pg_catalog'); end $$;
 			create table e (id sortkey.snowflake primary key, v text check (own_path())) partition by range (id);
 			create table child (id sortkey.snowflake references e);
@@ -1184,7 +1193,7 @@ func TestPartitionsIndexed(t *testing.T) {
 // partitions, a long reader doesn't block the creation of partitions ahead, and a row
 // outside all partitions is an error.
 func TestPartitionsWithoutDefault(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
 			create table b (like a including all) partition by range (id);
@@ -1225,7 +1234,7 @@ func TestPartitionsWithoutDefault(t *testing.T) {
 // A later call of manage_partitions can add or remove the default partition. Rows of
 // the default partition are moved; if some can't be, the default partition stays.
 func TestPartitionsDefaultChanged(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		manage := func(extra string) {
 			db.Exec(t, "select sortkey.manage_partitions('e', '1 day', premake => 1"+extra+")")
 		}
@@ -1261,7 +1270,7 @@ func TestPartitionsDefaultChanged(t *testing.T) {
 // Maintenance doesn't drop the default partition if it fails to create a partition,
 // whose rows would have no other place.
 func TestPartitionsDefaultKept(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		// The setting is off at the time of the plan, or changes after it.
 		for table, between := range map[string]func(){
 			"planned": func() {},
@@ -1299,7 +1308,7 @@ func TestPartitionsDefaultKept(t *testing.T) {
 // If another session drops or creates the default partition while a step waits for the
 // table, the step sees the change and locks the new default partition.
 func TestPartitionsConcurrentDefault(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		step := func(conn *pgx.Conn) (string, error) {
 			var took string
@@ -1377,7 +1386,7 @@ func (db partitionDB) run(t testing.TB, table, at string, between func(step int)
 // A call plans a table once. It makes a new plan only if another session changes the
 // table's partitions or settings.
 func TestPartitionsPlannedOnce(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.managed(t, "e", "premake => 20, retention => '10 days'")
 		nothing := func(int) {}
 		if steps, plans := db.run(t, "e", partitionNow, nothing); len(steps) != 22 || plans != 1 {
@@ -1407,7 +1416,7 @@ func TestPartitionsPlannedOnce(t *testing.T) {
 // A step that doesn't get a lock releases its own locks, pauses and retries. So other
 // sessions wait for one lock_timeout at a time.
 func TestPartitionsLockRetried(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		db.managed(t, "e", "premake => 1, retention => '1 day'")
 		db.maintain(t, partitionNow)
@@ -1508,7 +1517,7 @@ func TestPartitionsSingleCommands(t *testing.T) {
 // The log has each step and the end of each run, for both ways to maintain partitions.
 // It keeps 90 days. Roles without privileges on the log don't write to it.
 func TestPartitionsLog(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		db.managed(t, "e", "premake => 1")
 		db.Exec(t, `create table e_p20261122 ();
@@ -1547,7 +1556,7 @@ func TestPartitionsLog(t *testing.T) {
 // If the log can't be written, steps are still done. A call waits only briefly for the
 // log, to write to it and to delete old rows.
 func TestPartitionsLogLocked(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // a call that waits longer fails
 		defer cancel()
 		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
@@ -1584,7 +1593,7 @@ func TestPartitionsLogLocked(t *testing.T) {
 
 // A canceled call returns its completed steps, and rolls back the current one.
 func TestPartitionsCancelled(t *testing.T) {
-	partitionEach(t, func(t *testing.T, db partitionDB) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
 			create table b (like a including all) partition by range (id);
 			create table b_default partition of b default;

@@ -281,7 +281,8 @@ func installTraps() string {
 // A caller cannot use its own objects or settings to run code with the privileges of
 // the functions' owner, or to change the generated IDs.
 func TestHostileCaller(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, owner, name := t.Context(), db.SQL(t), installRoleName(db, "caller")
 		installSet(t, db)
 		pool := installRole(t, db, name)
@@ -464,7 +465,8 @@ func TestDefaultPrivileges(t *testing.T) {
 // The package and its SQL use the operators and functions of pg_catalog, even if others
 // in the role's search_path match the argument types better.
 func TestShadowed(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		for i, o := range []string{"/ bigint double_precision double_precision", "< numeric integer boolean", "> numeric integer boolean", "> numeric bigint boolean", "* numeric integer numeric",
 			"= oid regclass boolean", "* bigint interval interval"} {
@@ -510,7 +512,8 @@ func TestShadowed(t *testing.T) {
 
 // Down keeps a schema without an installation.
 func TestDownWithoutInstallation(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "CREATE SCHEMA mine")
 		must(t, migrations.Down(t.Context(), db.SQL(t), migrations.Config{Schema: "mine"}))
 		if got := columnOf(t, db.SQL(t), "SELECT nspname FROM pg_namespace WHERE nspname = 'mine'"); len(got) != 1 {

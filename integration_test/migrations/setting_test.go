@@ -101,7 +101,8 @@ func TestServerSettingErrors(t *testing.T) {
 
 // If programs use pools with other names, the number must be reserved in all of them.
 func TestServerSettingPools(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		for _, pool := range []string{"orders", "users"} {
 			exec(t, conn, `select sortkey.claim_node($1, 1024, (select 'snowflake: ' || layout from sortkey.layout where format = 'snowflake'),
@@ -121,7 +122,8 @@ func TestServerSettingPools(t *testing.T) {
 // statements. After DISCARD ALL, RESET ALL and a rollback of the first call it reads the
 // setting again.
 func TestServerSettingChanges(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		admin := db.Conn(t)
 		exec(t, admin, fmt.Sprintf("alter database %s set sortkey.node = 5", db.Name))
 		for _, f := range settingFormats() {
@@ -198,7 +200,8 @@ func TestServerSettingChanges(t *testing.T) {
 
 // A number that a program still holds is not reserved yet.
 func TestServerSettingHeld(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		const now = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
 		exec(t, conn, `select sortkey.claim_node('snowflake', 1024, (select 'snowflake: ' || layout from sortkey.layout where format = 'snowflake'), '{}', 'program secret', 60000, `+now+` - 9000, `+now+` - 8000)`)
@@ -218,7 +221,8 @@ func TestServerSettingHeld(t *testing.T) {
 // A session that forges the setting with the checked number changes only the node
 // number of its IDs.
 func TestServerSettingForged(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		for _, f := range settingFormats() {
 			conn := db.Conn(t)
 			exec(t, conn, "set sortkey.node = 1")

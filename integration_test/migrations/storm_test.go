@@ -58,8 +58,9 @@ func genSetClock(t testing.TB, db *pgtest.DB, now string) {
 // So the test uses genInstallClock.
 func TestServerClockJitter(t *testing.T) {
 	const clients, schema = 10, "jittery"
-	duration := pgtest.Soak(t, time.Second, 3*time.Second)
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	duration := pgtest.Soak(t, time.Second, 2*time.Second)
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		genInstallClock(t, db, schema, "clock_timestamp()")
 		formats := genFormatsOf(schema)
 		for _, f := range formats {
@@ -117,7 +118,8 @@ func TestServerStorm(t *testing.T) {
 // The same with a fast clock, so that many calls change the window, and with a slow
 // operation while the lock of the clock is held.
 func TestServerStormOfWindows(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		const schema = "fast"
 		start := pgtest.Value[string](t, db.Conn(t), "select clock_timestamp()::text")
 		genInstallClock(t, db, schema, fmt.Sprintf("timestamptz '%[1]s' + (clock_timestamp() - '%[1]s') * 10", start),
@@ -129,7 +131,7 @@ func TestServerStormOfWindows(t *testing.T) {
 // storm runs the clients and the session that cancels and terminates them.
 func storm(t *testing.T, db *pgtest.DB, schema string) {
 	const clients, patience = 12, 2 * time.Minute
-	duration := pgtest.Soak(t, 2*time.Second, 6*time.Second)
+	duration := pgtest.Soak(t, 2*time.Second, 3*time.Second)
 	formats := genFormatsOf(schema)
 	for _, f := range formats {
 		db.Exec(t, fmt.Sprintf("create unlogged table %[2]s (id %[1]s.%[2]s primary key)", schema, f.name))
@@ -295,7 +297,7 @@ func (c *stormClient) close() {
 func TestServerStopped(t *testing.T) {
 	const schema = "slow"
 	t.Parallel()
-	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		// The clock passes many windows per call. The session holds the lock for most of the time.
 		start := pgtest.Value[string](t, db.Conn(t), "select clock_timestamp()::text")
 		genInstallClock(t, db, schema, fmt.Sprintf("timestamptz '%[1]s' + (clock_timestamp() - '%[1]s') * 10000", start),
@@ -376,7 +378,7 @@ func genStop(t testing.TB, db *pgtest.DB, pid uint32, signal func(string)) {
 func TestServerStoppedClockBack(t *testing.T) {
 	const schema, clients = "slow", 3
 	t.Parallel()
-	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		start := pgtest.Value[string](t, db.Conn(t), "select clock_timestamp()::text")
 		fast := func(offset string) string {
 			return fmt.Sprintf("timestamptz '%[1]s' + (clock_timestamp() - '%[1]s') * 1000 + interval '%[2]s'", start, offset)
@@ -439,7 +441,8 @@ func TestServerStoppedClockBack(t *testing.T) {
 // fail after a second and name the session that holds the lock. Calls succeed again
 // once the session has ended or released the lock.
 func TestServerLockHeld(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		genReserve(t, db, migrations.DefaultSchema)
 		formats := genFormats()
 		conns, admin := genConns(t, db, 2*len(formats)), db.Conn(t)
@@ -515,7 +518,8 @@ func TestServerLockHeld(t *testing.T) {
 // stops, calls succeed at once.
 func TestServerValuesTaken(t *testing.T) {
 	const takers, clients = 4, 4
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
 		name := installRoleName(db, "taker")
 		installRole(t, db, name)
@@ -574,7 +578,8 @@ func TestServerValuesTaken(t *testing.T) {
 // If somebody sets the sequence back by more than a window, no ID repeats. The next
 // call takes its window from the clock.
 func TestServerSetBack(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		for _, f := range genFormats() {
 			exec(t, conn, fmt.Sprintf("create table %s (id %s primary key)", f.name, f.base))

@@ -171,11 +171,12 @@ func (p toolPSQL) to(ctx context.Context, version int) error {
 // Each tool installs and removes the same objects as Up and Down, and rolls back a
 // failed migration. Up and Down refuse an installation by another tool.
 func TestTools(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) { testTools(t, db, tools) })
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) { testTools(t, db, tools) })
 }
 
-// Files that a tool runs in a transaction need nothing else from the tool. TestTools runs
-// the same statements on all versions.
+// Files that a tool runs in a transaction need nothing else from the tool. TestUpAndDown and
+// TestPSQL run the same statements on all versions.
 func TestPlainFiles(t *testing.T) {
 	t.Parallel()
 	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
@@ -272,7 +273,8 @@ func testTools(t *testing.T, db *pgtest.DB, tools map[string]toolKind) {
 
 // If a tool's version table is in the schema, the schema stays.
 func TestToolInSchema(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		db.Exec(t, "CREATE SCHEMA sortkey")
 		files, err := migrations.Goose(migrations.Config{})
@@ -382,7 +384,8 @@ func TestPSQL(t *testing.T) {
 
 // SQLAfter upgrades an installation at its version, and fails at any other version.
 func TestSQLAfter(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
 		list, err := migrations.List(c)
 		must(t, err)
