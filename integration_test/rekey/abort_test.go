@@ -100,7 +100,7 @@ func interrupt(t testing.TB, s *shop, step rekey.Step, spec rekey.Spec, reports 
 // Abort can be repeated after it was interrupted.
 func TestAbortInterrupted(t *testing.T) {
 	t.Parallel()
-	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		s := &shop{DB: db, owner: db.SQL(t)}
 		l := newLibrary(t, db, uuidLibrary)
 		l.fill(t)

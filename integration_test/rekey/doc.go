@@ -37,12 +37,13 @@
 // SORTKEY_REKEY_ROWS is the row count of the shop in the load test, such as 10000000.
 // SORTKEY_SEED repeats the random choices of a run. SORTKEY_SOAK, for example 10m, is
 // how long the programs of both versions run side by side under load. If it is set, the
-// tests also kill programs and servers with ten times as many seeds, and the load test
+// tests also kill programs and servers with 50 seeds instead of two, and the load test
 // checks times.
 //
 // # Cost
 //
 // About 3 minutes with one version of Postgres: a server for most tests, one each for
-// TestKillServer, TestPressure and TestVacuum, and two pairs. CI runs the same tests, with
-// a longer time side by side in TestLoad.
+// TestKillServer, TestPressure and TestVacuum, and two pairs. Outside CI, TestVersions has two
+// kinds of libraries and TestSources two formats, and tests of load and kills have fewer rows
+// and seeds.
 package rekey

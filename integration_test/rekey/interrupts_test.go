@@ -96,7 +96,7 @@ func TestCancelBackend(t *testing.T) {
 // Timeouts of the role end no step.
 func TestTimeoutsOfRole(t *testing.T) {
 	t.Parallel()
-	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, fmt.Sprintf(events, 60_000))
 		pool := db.SQL(t, pgtest.Config(func(c *pgx.ConnConfig) {
 			names := []string{"statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"}
@@ -104,7 +104,7 @@ func TestTimeoutsOfRole(t *testing.T) {
 				names = append(names, "transaction_timeout")
 			}
 			for _, name := range names {
-				c.RuntimeParams[name] = "100ms"
+				c.RuntimeParams[name] = "250ms"
 			}
 		}))
 		pool.SetMaxIdleConns(0)

@@ -30,7 +30,7 @@ func killSeeds() int {
 	if soak {
 		return 50
 	}
-	return 5
+	return pgtest.Scaled(1, 2)
 }
 
 // seed returns the seed of the first run.

@@ -38,7 +38,7 @@ func loadRows(t testing.TB) []int {
 	if soak {
 		return []int{1_000_000, 10_000_000}
 	}
-	return []int{20_000}
+	return []int{pgtest.Scaled(5_000, 20_000)}
 }
 
 // A worker runs a program's transactions until it is stopped.
@@ -165,8 +165,8 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 		begin time.Time
 	}
 	phases := []phase{{"before", time.Now()}}
-	during := time.Second // how long programs work before, between and after the steps
-	coexistence := pgtest.Soak(t, 2*time.Second, 4*time.Second)
+	during := 500 * time.Millisecond // how long programs work before, between and after the steps
+	coexistence := pgtest.Soak(t, time.Second, 2*time.Second)
 	time.Sleep(during)
 
 	var mu sync.Mutex

@@ -24,7 +24,7 @@ func shell(t testing.TB, db *pgtest.DB, command string) {
 // MaxUnarchived isn't archived, and slows down while autovacuum is behind.
 func TestPressure(t *testing.T) {
 	t.Parallel()
-	const rows = 60_000
+	const rows = 20_000
 	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		must(t, migrations.Up(t.Context(), pool, config))
@@ -58,7 +58,7 @@ func TestPressure(t *testing.T) {
 				var waiting []string
 				var before, after int64 // rows done while the backfill waits
 				o := c.options
-				o.Pause = 0.8
+				o.Pause = 0.93
 				o.Progress = func(p rekey.Progress) {
 					if p.Waiting == "" {
 						return

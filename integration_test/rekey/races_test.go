@@ -246,7 +246,7 @@ func TestOrders(t *testing.T) {
 	t.Parallel()
 	for i, step := range steps[:3] {
 		t.Run("after "+string(step), func(t *testing.T) {
-			installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+			installed.One(t, func(t *testing.T, db *pgtest.DB) {
 				db.Exec(t, boardTables)
 				pool := db.SQL(t)
 				mustRun(t, pool, boardSpec(), rekey.Options{}, steps[:i+1]...)
@@ -280,7 +280,7 @@ func TestOrders(t *testing.T) {
 // of their statements fails.
 func TestConcurrentUpserts(t *testing.T) {
 	t.Parallel()
-	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, boardTables)
 		db.Exec(t, `CREATE TABLE counters (id integer PRIMARY KEY, n integer NOT NULL DEFAULT 1);
 			CREATE TABLE places (list_id bigint NOT NULL, name text, active boolean NOT NULL DEFAULT true);
@@ -304,7 +304,7 @@ func TestConcurrentUpserts(t *testing.T) {
 			s := b.session(paths[i%2])
 			s.do("SET timezone = '" + []string{"UTC", "Europe/Stockholm"}[i%2] + "'")
 			programs.Go(func() {
-				for n := range 150 {
+				for n := range pgtest.Scaled(40, 150) {
 					key := keys[i%2][n%3]
 					for _, sql := range []string{
 						"INSERT INTO stars (list_id, who) VALUES (" + key + ", 'me') ON CONFLICT (list_id, who) DO UPDATE SET n = stars.n + 1",
@@ -341,7 +341,7 @@ func TestManyClaims(t *testing.T) {
 		mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, steps[:3]...)
 		s := (&board{TB: t, db: db}).session("public")
 		const size = "SELECT pg_relation_size('rekeyed.rekey_claims') / current_setting('block_size')::integer"
-		for range 5000 {
+		for range 1500 {
 			s.do("INSERT INTO stars (list_id, who) VALUES (1, 'same') ON CONFLICT DO NOTHING")
 			s.do("DELETE FROM stars WHERE who = 'same'")
 		}
@@ -349,7 +349,7 @@ func TestManyClaims(t *testing.T) {
 			t.Errorf("expected one page of claims, got %s", n)
 		}
 		s.do("BEGIN")
-		s.do("INSERT INTO stars (list_id, who) SELECT 1, i FROM generate_series(1, 30000) i")
+		s.do("INSERT INTO stars (list_id, who) SELECT 1, i FROM generate_series(1, 10000) i")
 		if n := s.one("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()"); len(n) > 3 {
 			t.Errorf("expected a few locks, got %s", n)
 		}
@@ -420,7 +420,7 @@ func TestSmallKeysInPlace(t *testing.T) {
 // A constraint that is checked after a statement stays so for both versions.
 func TestDeferrableUnique(t *testing.T) {
 	t.Parallel()
-	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, boardTables)
 		db.Exec(t, `CREATE TABLE entries (list_id bigint NOT NULL REFERENCES lists, position integer, UNIQUE (list_id, position) DEFERRABLE,
 				CONSTRAINT later UNIQUE (position, list_id) DEFERRABLE INITIALLY DEFERRED);
@@ -483,7 +483,7 @@ func TestBackfillWaits(t *testing.T) {
 			}
 		})
 		pool := db.SQL(t, pgtest.Login(role))
-		const rows = 5000
+		rows := pgtest.Scaled(1000, 3000)
 		db.Exec(t, fmt.Sprintf("INSERT INTO items (list, list_id) SELECT 'list ' || 1 + i %% 9, 1 + i %% 9 FROM generate_series(1, %d) i", rows))
 		mustRun(t, pool, boardSpec(), rekey.Options{}, rekey.StepExpand)
 		b := &board{TB: t, db: db}

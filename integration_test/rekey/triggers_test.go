@@ -178,7 +178,7 @@ func TestFunctionNotes(t *testing.T) {
 // A trigger on a new row can insert rows that refer to it, and sees the keys that it will have.
 func TestTriggerOfNewRow(t *testing.T) {
 	t.Parallel()
-	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `
 			CREATE TABLE carts (id bigserial PRIMARY KEY, name text NOT NULL UNIQUE);
 			CREATE TABLE cart_log (cart_id bigint NOT NULL, name text);

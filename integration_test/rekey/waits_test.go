@@ -129,7 +129,7 @@ func TestOppositeOrders(t *testing.T) {
 // doesn't answer.
 func TestReplica(t *testing.T) {
 	t.Parallel()
-	const rows = 100_000
+	const rows = 30_000
 	pgtest.OnePair(t, func(t *testing.T, db, replica *pgtest.DB, link *pgtest.Link) {
 		db.Exec(t, "ALTER SYSTEM SET wal_sender_timeout = 0") // keep the replica that doesn't answer
 		db.Exec(t, "SELECT pg_reload_conf()")
@@ -155,7 +155,7 @@ func TestReplica(t *testing.T) {
 		must(t, err)
 		db.Exec(t, "INSERT INTO ticks VALUES (2)")
 		var waiting string
-		o := rekey.Options{MaxLag: 2 * time.Second, Pause: 0.9, Progress: func(p rekey.Progress) {
+		o := rekey.Options{MaxLag: 2 * time.Second, Pause: 0.97, Progress: func(p rekey.Progress) {
 			if p.Waiting != "" && waiting == "" {
 				waiting = p.Waiting
 				must(t, lock.Rollback(t.Context()))
