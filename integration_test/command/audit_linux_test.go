@@ -68,7 +68,7 @@ func TestAuditTerminal(t *testing.T) {
 func TestAuditMemory(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		auditInstall(t, db)
-		rows := pgtest.Scaled(500_000, 5_000_000)
+		rows := pgtest.Scaled(500_000, 2_000_000)
 		db.Exec(t, fmt.Sprintf(`CREATE TABLE big (id bigint, created_at timestamptz);
 			INSERT INTO big SELECT sortkey.snowflake_floor(timestamptz '2021-02-01Z' + g * interval '1 min') + (g %% 1024 << 12), '2030-01-01' FROM generate_series(1, %d) g;
 			INSERT INTO big SELECT 583, timestamptz '2021-01-01Z' + g * interval '1 min' FROM generate_series(1, 100000) g; -- one ID

@@ -262,7 +262,7 @@ func TestAuditFormats(t *testing.T) {
 
 // The keys of a table are UUIDs of several versions. Versions 1 and 7 have a time.
 func TestAuditUUIDs(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		auditInstall(t, db)
 		db.Exec(t, `
 			CREATE TABLE by_domain (id sortkey.uuid7 PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());
@@ -316,7 +316,7 @@ func TestAuditUUIDs(t *testing.T) {
 // Without problems the exit code is 0. The command works without an installation, on
 // a server that is read-only, and with --epoch and --bits.
 func TestAuditNothingFound(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "CREATE TABLE orders (id bigint PRIMARY KEY); INSERT INTO orders SELECT g::bigint * 1000000 << 19 FROM generate_series(1, 25) g; ALTER DATABASE "+db.Name+" SET default_transaction_read_only = on")
 		want := `COLUMN            TYPE       ROWS  NULLS  FIRST                        LAST
 public.orders.id  snowflake  25    0      2020-01-01 00:16:40.000 UTC  2020-01-01 06:56:40.000 UTC

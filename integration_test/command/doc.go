@@ -30,5 +30,5 @@
 //
 // About 2 minutes with one version of Postgres: a server for most tests, a server each for
 // TestDoctorClock and TestDoctorStandby, PgBouncer, and a Citus cluster. In CI, TestAuditMemory
-// reads 5 million rows instead of 500,000.
+// reads 2 million rows instead of 500,000.
 package command

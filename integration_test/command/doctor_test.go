@@ -91,7 +91,7 @@ const events = `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, body text
 
 // A healthy database has no findings.
 func TestDoctor(t *testing.T) {
-	withNodes.Each(t, func(t *testing.T, db *pgtest.DB) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
 		number := objects(t, must(t, db, "nodes", "reserve", "snowflake", "-o", "json"))[0]
 		db.Exec(t, number["setting"].(string))
 		db.Exec(t, `CREATE TABLE t (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake()); INSERT INTO t DEFAULT VALUES;`)
@@ -418,7 +418,7 @@ func TestDoctorWithoutInstallation(t *testing.T) {
 
 // A role sees as much as its privileges allow. The other checks are unknown.
 func TestDoctorPrivileges(t *testing.T) {
-	withNodes.Each(t, func(t *testing.T, db *pgtest.DB) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, events+`CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7)); SELECT sortkey.manage_partitions('events', '1 day')`)
 		db.Exec(t, `CALL sortkey.maintain_partitions()`)
 		claim(t, db, snowflakes, nodelease.Options{})

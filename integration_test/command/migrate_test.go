@@ -37,7 +37,7 @@ func migrationLines(t *testing.T, done string) []string {
 }
 
 func TestMigrate(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, "schema sortkey: sortkey is not installed; run sortkey migrate up [not-installed]\n")
 		wantFailure(t, sortkey(t, db, "migrate", "check", "-o", "json"), 1,
 			`{"ok":false,"findings":[{"id":"not-installed","area":"installation","status":"problem","subject":"schema sortkey","detail":"sortkey is not installed","remedy":"run sortkey migrate up"}]}`+"\n")

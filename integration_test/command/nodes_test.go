@@ -34,7 +34,7 @@ var snowflakes = nodelease.ForSnowflake(idtype.SnowflakeLayout{})
 
 // The lists show held, reserved and used numbers, and a holder whose clock is ahead.
 func TestNodesList(t *testing.T) {
-	withNodes.Each(t, func(t *testing.T, db *pgtest.DB) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
 		if out := must(t, db, "nodes", "list"); out != "" {
 			t.Errorf("without pools: %q", out)
 		}
@@ -155,7 +155,7 @@ func TestNodesShow(t *testing.T) {
 
 // Reserve without a number chooses one that nobody uses, also in concurrent commands.
 func TestNodesReserve(t *testing.T) {
-	withNodes.Each(t, func(t *testing.T, db *pgtest.DB) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(), other bigint DEFAULT sortkey.next_snowflake(1023));
 			SELECT sortkey.reserve_node('snowflake', 1022, 'imports')`)
 		out := must(t, db, "nodes", "reserve", "snowflake")
@@ -235,7 +235,7 @@ func TestNodesReserveOfOthers(t *testing.T) {
 
 // Release cancels a reservation, and takes a number away from its holder with --force.
 func TestNodesRelease(t *testing.T) {
-	withNodes.Each(t, func(t *testing.T, db *pgtest.DB) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1023));
 			SELECT sortkey.reserve_node('snowflake', n, 'defaults of shop') FROM generate_series(1021, 1023) n`)
 		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "1023"), 2,

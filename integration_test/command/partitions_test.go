@@ -39,7 +39,7 @@ func durations(out string) string {
 }
 
 func TestPartitions(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		day := days(t)
 		date := func(n int) string { return day(n).Format(time.DateOnly) }
 		name := func(n int) string { return "app.events_p" + day(n).Format("20060102") }
@@ -120,7 +120,7 @@ app.events  snowflake  1 day        2  drop after 90 days           0  0 B   -  
 
 // Rows of the default partition are moved, and old partitions dropped or detached.
 func TestPartitionsRun(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		day := days(t)
 		date := func(n int) string { return day(n).Format(time.DateOnly) }
 		must(t, db, "migrate", "up")

@@ -188,7 +188,8 @@ func TestRules(t *testing.T) {
 
 // A role without privileges gets findings of level unknown, and no error.
 func TestUnknown(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		execute(t, db, withDefault+partitioned+`CALL sortkey.maintain_partitions(); CREATE TABLE r (t integer REFERENCES t); INSERT INTO t DEFAULT VALUES; ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY none ON t USING (false)`)
 		role := "health_" + db.Name
 		db.Exec(t, "CREATE ROLE "+role)

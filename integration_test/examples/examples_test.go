@@ -38,7 +38,8 @@ var (
 
 func TestQuickstart(t *testing.T) {
 	program := pgtest.Build(t, "github.com/sortkey/sortkey/examples/quickstart")
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		checkQuickstart(t, run(t, program, db.URL, postgresRows))
 		if out := run(t, program, db.URL, nil); strings.Contains(out, "SQLite") {
 			t.Errorf("a second run used SQLite:\n%s", out)
@@ -72,7 +73,8 @@ func checkQuickstart(t *testing.T, out string) {
 
 // The tests of examples/testing run on Postgres, too.
 func TestTesting(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "github.com/sortkey/sortkey/examples/testing")
 		cmd.Env = append(os.Environ(), "DATABASE_URL="+db.URL)
 		out, err := cmd.CombinedOutput()

@@ -119,7 +119,8 @@ func TestMovingToBigint(t *testing.T) {
 
 // TestMovingByAutoMigrate moves the tables of gorm.Model by AutoMigrate alone.
 func TestMovingByAutoMigrate(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		old := db.GORM(t, nil)
 		must(t, old.AutoMigrate(&before.Customer{}, &before.Order{}))
 		conn := db.Conn(t)
@@ -141,7 +142,8 @@ func TestMovingByAutoMigrate(t *testing.T) {
 // TestReplacingKeys replaces the keys of customers while the old and the new version of a
 // program run side by side, as docs/rekey.md describes.
 func TestReplacingKeys(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		must(t, migrations.Up(t.Context(), pool, migrations.Config{}))
 		old := db.GORM(t, &gorm.Config{Logger: logger.Discard})

@@ -11,7 +11,8 @@ import (
 
 // TestCodecExamples runs the examples of package pgxcodec that need a server.
 func TestCodecExamples(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-run", "^TestExamples$", "github.com/sortkey/sortkey/pgxcodec")
 		cmd.Env = append(os.Environ(), "RUN_EXAMPLES=1", "DATABASE_URL="+db.URL)
 		out, err := cmd.CombinedOutput()

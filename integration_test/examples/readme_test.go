@@ -17,7 +17,8 @@ import (
 // The program in README.md prints its two rows, and pgx reads them.
 func TestREADMEInGo(t *testing.T) {
 	program := pgtest.Build(t, "github.com/sortkey/sortkey/examples/hello")
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		out := run(t, program, db.URL, nil)
 		rows := regexp.MustCompile(`(?m)^ord_(\d{18,19}) created 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \+0000 UTC$`).FindAllStringSubmatch(out, -1)
 		if len(rows) != 2 {

@@ -256,7 +256,7 @@ func eachSqlcMode(t *testing.T, f func(t *testing.T, db shop.DBTX, k sqlcKeys)) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		if err := migrations.Up(t.Context(), db.SQL(t), migrations.Config{}); err != nil {
 			t.Fatal(err)
 		}

@@ -454,7 +454,7 @@ func onInstalled(t *testing.T, f func(t *testing.T, g *gorm.DB)) {
 	for _, client := range postgresClients { // SQLite has no domains
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
-			installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+			installed.One(t, func(t *testing.T, db *pgtest.DB) {
 				db.Exec(t, fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = %d", db.Name, defaultNode))
 				f(t, openGORM(t, db, client))
 			})

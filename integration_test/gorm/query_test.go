@@ -679,7 +679,7 @@ func (k of[T]) log(t *testing.T, g *gorm.DB) {
 
 // GORM on a pgxpool.Pool returns all connections, which have the codec, to the pool.
 func TestPool(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		g := db.GORM(t, &gorm.Config{PrepareStmt: true, Logger: logger.Discard}, clients["pool"]...)
 		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
 		must(t, g.AutoMigrate(&thing[idtype.Sno]{}))

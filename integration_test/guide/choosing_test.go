@@ -269,7 +269,7 @@ func TestChoosingJavaScript(t *testing.T) {
 // Inserts of ascending keys change a few pages, inserts of other keys hundreds.
 func TestChoosingPages(t *testing.T) {
 	page := pageText(t, "choosing")
-	migrated.Each(t, func(t *testing.T, db *pgtest.DB) {
+	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		checkpoint := func() string {
 			return pgtest.Value[string](t, conn, "SELECT redo_lsn::text FROM pg_control_checkpoint()")

@@ -233,7 +233,8 @@ func checks(t *testing.T, db *pgtest.DB, add string) {
 // ShopKeys installs another schema and epoch. Programs with other settings are
 // rejected there.
 func TestShopKeys(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		must(t, migrations.Up(ctx, pool, guide.ShopKeys))
 		must(t, migrations.Check(ctx, pool, guide.ShopKeys))

@@ -143,7 +143,8 @@ func TestOperationsSQL(t *testing.T) {
 // AfterNewest returns a generator that starts after the newest ID of the table, even
 // if the clock is behind that ID.
 func TestAfterNewest(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		db.Exec(t, "CREATE TABLE payments (id bigint PRIMARY KEY)")
 		gen, err := guide.AfterNewest(ctx, pool, 1, 2)
@@ -190,7 +191,8 @@ func TestSnosAcrossRestart(t *testing.T) {
 
 // Stop lets a request that has started get its ID, and then frees the number.
 func TestStop(t *testing.T) {
-	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
 		leases := db.SQL(t)
 		ids := claimIDs(t, leases)
 		started, proceed := make(chan struct{}), make(chan struct{})

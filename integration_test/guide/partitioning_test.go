@@ -313,7 +313,8 @@ func TestPartitioningReplicated(t *testing.T) {
 }
 
 func TestMaintainAndWindows(t *testing.T) {
-	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		db.Exec(t, `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, kind text NOT NULL) PARTITION BY RANGE (id);
 			SELECT sortkey.manage_partitions('events', every => '1 day')`)

@@ -78,7 +78,7 @@ func (s site) piece(p piece) error {
 // the page: with origin = none, and with row filters, which also work on Postgres 15.
 func TestSites(t *testing.T) {
 	t.Parallel()
-	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		text, err := migrations.SQL(migrations.Config{})
 		must(t, err)
 		must(t, db.Container().CopyToContainer(t.Context(), []byte(text), "/tmp/sortkey.sql", 0o644))
@@ -204,7 +204,8 @@ func TestSites(t *testing.T) {
 // Sites never claim the same number, although their databases don't know of each
 // other.
 func TestSitePool(t *testing.T) {
-	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
 		store := pglease.New(db.SQL(t), pglease.Config{})
 		pool := guide.SitePool(3)
 		for i := range 32 {
@@ -291,7 +292,8 @@ func TestSpread(t *testing.T) {
 		t.Error("ByHash(-1): expected an error, got none")
 	}
 
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		pieceOf(t, "scaling.sql", "hash").run(t, db)
 		var values []string
 		for _, id := range every(time.Second) {

@@ -51,7 +51,8 @@ func TestSecurityCandidates(t *testing.T) {
 // The handler finds its owner's ticket by the sealed ID that it returned, and answers the same
 // for everything else.
 func TestSecurityTickets(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		g := db.GORM(t, nil)
 		must(t, g.AutoMigrate(&guide.Ticket{}))
 		ids := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{}))
@@ -85,7 +86,8 @@ func TestSecurityTickets(t *testing.T) {
 
 // Only its owner finds a document, by its token. Its JSON doesn't contain the key.
 func TestSecurityDocuments(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		g := db.GORM(t, nil)
 		gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{})
 		must(t, err)

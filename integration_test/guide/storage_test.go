@@ -180,7 +180,8 @@ func TestStorageColumns(t *testing.T) {
 
 // A struct that embeds a typed key needs no registration, and has the JSON of the key.
 func TestStorageEmbedded(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t, pgtest.Codec)
 		type paymentID struct {
 			idtype.SnowflakeOf[guide.Order]
@@ -200,7 +201,8 @@ func TestStorageEmbedded(t *testing.T) {
 
 // The columns of other types store the values that the page describes.
 func TestStorageExports(t *testing.T) {
-	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
 		pieceOf(t, "storage.sql", "text").run(t, db)
 		g := db.GORM(t, nil)
 		first, second := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.MustParseSno("brpk4q72xwf2m63m")
@@ -234,7 +236,8 @@ func TestStorageExports(t *testing.T) {
 
 // A role that reads the view needs no right to the schema of its functions.
 func TestStorageViewRole(t *testing.T) {
-	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
 		pieceOf(t, "storage.sql", "tables").run(t, db)
 		pieceOf(t, "storage.sql", "view").run(t, db)
 		role := guideRole(t, db, "report")
@@ -327,7 +330,8 @@ func TestStorageWire(t *testing.T) {
 	b, err := idtype.MustParseSnowflake("779300444248735744").AppendBinary(nil)
 	must(t, err)
 	forms["Snowflake"]["8 bytes"], forms["Snowflake"]["text"] = "\x00\x00\x00\x08"+string(b), "\x00\x00\x00\x12779300444248735744"
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		check := func(name string, w *wire, row func(query string, arg any) interface{ Scan(...any) error }) {
 			t.Helper()
 			want := [2]string{"8 bytes", "16 bytes"}

@@ -73,7 +73,8 @@ func gather(t *testing.T, db *sql.DB, o metrics.DatabaseOptions) map[string]floa
 }
 
 func TestDatabase(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		install(t, db)
 		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.SnowflakeConfig{}, nodelease.Options{})
 		pgtest.Must(t, err)

@@ -77,18 +77,15 @@ var setups = []setup{
 	},
 }
 
-// The usual setup runs on every version of Postgres. The others run on one version, and
-// only in CI.
+// The unusual setups run only in CI.
 func TestTransactionMode(t *testing.T) {
 	for _, s := range setups {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			servers := pgtest.EachContainer
 			if !s.usual {
 				pgtest.ThoroughOnly(t)
-				servers = pgtest.OneContainer
 			}
-			servers(t, func(t *testing.T, db *pgtest.DB) {
+			pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 				db.Exec(t, tables)
 				p := start(t, db, s)
 				t.Run("turns", p.turns)

@@ -27,7 +27,7 @@ import (
 // concurrent holders get N numbers of a pool that the first of them creates.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db)
 		for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 			t.Run(level, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestIsolation(t *testing.T) {
 // A stuck transaction blocks one number, not the pool.
 func TestStuckTransaction(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		s, p := up(t, db), small(4)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a blocked call would otherwise wait until the end of the test
 		defer cancel()
@@ -109,7 +109,7 @@ func TestStuckTransaction(t *testing.T) {
 // synchronous_commit. The default applies again in the next transaction.
 func TestDurability(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
 		up(t, db)
 		conn := db.Conn(t)
@@ -186,7 +186,7 @@ func TestRenewalsInPlace(t *testing.T) {
 // it is held or while its high-water mark is in the future.
 func TestReserve(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, p, pool := t.Context(), up(t, db), small(3), db.SQL(t)
 		call := func(function string, args ...any) error {
 			places := []string{"$1::text", "$2::integer", "$3", "$4"}[:len(args)]
@@ -289,7 +289,7 @@ func TestReserve(t *testing.T) {
 // notes, and names unreserve_node. Numbers in Pool.Reserved are counted separately.
 func TestReservations(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		s, p := up(t, db), small(7)
 		busy := func(words ...string) {
 			t.Helper()
@@ -326,7 +326,7 @@ func TestReservations(t *testing.T) {
 // with the default name: defaults generate IDs with these numbers.
 func TestReservationsOfLayout(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		s := up(t, db)
 		db.Exec(t, `SELECT sortkey.reserve_node('snowflake', 0, 'defaults'), sortkey.reserve_node('snowflake-si', 0, 'defaults'),
 			sortkey.reserve_node('spread64', 4, 'defaults'), sortkey.reserve_node('sno', 0, 'defaults'), sortkey.reserve_node('other', 0, 'x')`)
@@ -480,7 +480,7 @@ func TestClaimPlans(t *testing.T) {
 // one number and releases the others.
 func TestSameHolderAtOnce(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, p := t.Context(), up(t, db), small(3)
 		claim(t, s, p, ask("other", time.Minute))
 		tx, err := db.Conn(t).Begin(ctx)

@@ -96,7 +96,7 @@ func TestWithoutTables(t *testing.T) {
 // If the server rejects the login, Acquire fails at once.
 func TestRefusedLogin(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db)
 		config, err := pgx.ParseConfig(db.URL)
 		must(t, err)
@@ -181,7 +181,7 @@ func TestPrivileges(t *testing.T) {
 // The functions run with their owner's rights and ignore the caller's search_path.
 func TestHostileCaller(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db)
 		session := db.Conn(t)
 		exec := func(statement string) error {

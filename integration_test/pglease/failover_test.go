@@ -92,7 +92,7 @@ func (s standby) caughtUp() {
 // have expired, and the new claims start after the high-water marks of the lost ones.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	pgtest.EachServer(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		const ttl, longest = 10 * time.Second, 10 * time.Minute
 		s, p := up(t, db), small(4)
 		known := claim(t, s, p, ask("known", longest))

@@ -163,7 +163,7 @@ func TestDefaultPools(t *testing.T) {
 // number isn't reserved.
 func TestClaimsLeaveDefaults(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db)
 		_, app := role(t, db, "app")
 		program, p := pglease.New(app, pglease.Config{}), nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout())
@@ -209,7 +209,7 @@ func TestOwnerCreatesPools(t *testing.T) {
 // No call leaves a high-water mark that is more than a day and the TTL ahead.
 func TestMarksAhead(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
 		up(t, db)
 		admin := db.SQL(t)

@@ -90,13 +90,13 @@ func TestExercise(t *testing.T) {
 	})
 }
 
-// The store passes the tests of leasetest on all versions, behind PgBouncer in
-// transaction mode, where each statement may use another of a few connections.
-// Outside CI, the test makes each call once.
+// The store passes the tests of leasetest behind PgBouncer in transaction mode, where each
+// statement may use another of a few connections. Outside CI, the test makes each call
+// once. TestDrivers makes the calls on all versions.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	bouncer := pgtest.Bouncer{Suite: "trixie", Version: "1.24", Backends: 4, Settings: "max_client_conn = 1000\nmax_prepared_statements = 0"}
-	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db)
 		pooled := bouncer.Start(t, db)
 		if !pgtest.Thorough() {

@@ -15,7 +15,7 @@ import (
 
 // Ranges and multiranges of bigint IDs round-trip in all modes.
 func TestRangeTypes(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			eachType(t, db, suite.rangeTypes, pgtest.Mode(mode))
 		})
@@ -69,7 +69,7 @@ func TestComposites(t *testing.T) {
 		Ds   []*idtype.Snowflake
 		Raw  sqltypes.OptionalSnoBytes
 	}
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		db.Exec(t, `create type part as (n bigint, u uuid, list text[], d sortkey.number, ds sortkey.number[], raw bytea); create table t (p part, ps part[])`)
 		sno, n := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(132271570944274432)

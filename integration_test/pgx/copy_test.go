@@ -15,7 +15,7 @@ import (
 // COPY accepts values, pointers, NULL and slices for all column types and domains over
 // them, whether or not the connection has the domains registered.
 func TestCopy(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	one(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		known, unknown := db.Conn(t, loaded), db.Conn(t, unloaded)
 		for _, r := range rows() {
@@ -68,7 +68,7 @@ func (e entry[V]) copies(t *testing.T, conn *pgx.Conn, column string) {
 // that embeds an ID allocates per row. The test doesn't run in parallel, because allocations of other tests would count.
 func TestCopyAllocations(t *testing.T) {
 	const n = 10_000
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t, loaded)
 		for _, r := range rows() {
 			most := n / 100.

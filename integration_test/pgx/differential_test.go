@@ -69,7 +69,7 @@ var columnTypes = []struct{ name, home, literal string }{
 // The codec stores and reads the values that pgx does without it, in all modes and in COPY.
 // The test of the same name in package pgxcodec has more types, and no server.
 func TestDifferential(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	one(t, func(t *testing.T, db *pgtest.DB) {
 		copies, literals := "n serial primary key", []string{}
 		for i, c := range columnTypes {
 			copies += fmt.Sprintf(", c%d %s", i, c.name)

@@ -18,7 +18,7 @@ import (
 // The server describes some parameters and columns with the domain's OID, and some with
 // the base type's.
 func TestDomainOIDs(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[])")
 		conn, ctx := db.Conn(t, loaded), t.Context()
@@ -83,7 +83,7 @@ func (encodeTicket) Encode(value any, buf []byte) ([]byte, error) {
 // AfterConnect leaves a domain alone if the caller has registered a codec for it: the codec
 // keeps its format, and IDs are encoded by their Value.
 func TestCallersDomainCodec(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	one(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[])")
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
@@ -139,7 +139,7 @@ func TestCallersDomainCodec(t *testing.T) {
 
 // LoadTypes copies the codecs that it finds, so it must run after Register.
 func TestLoadTypes(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[], code sortkey.any_text)")
 		id, code := idtype.Spread64(-7), sqltypes.TextOf(idtype.MustParseSno("brpk4q72xwf2m63l"))
@@ -186,7 +186,7 @@ func loadTypes(t *testing.T, conn *pgx.Conn) error {
 // AfterConnect registers citext, and the domains of all schemas, including domains over
 // other domains and over citext. They reject IDs of another column type, in COPY too.
 func TestDomainsOfAllSchemas(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		db.Exec(t, `create schema app; create extension citext;
 			create domain app.order_id as sortkey.number; create domain app.code as text; create domain app.any_case as citext; create domain app.list as bigint[]; create domain app.amount as numeric;
@@ -245,7 +245,7 @@ func TestDomainsOfAllSchemas(t *testing.T) {
 // Domains over types that can't hold IDs count as no domains: a Loader queries again
 // and finds a domain that is created later.
 func TestLoaderForeignDomains(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "create domain other as numeric; create domain list as bigint[]")
 		var l pgxcodec.Loader
 		db.Conn(t, pgtest.AfterConnect(l.AfterConnect))

@@ -48,7 +48,7 @@ func records() []record {
 
 // Batches with several ID types, and rows collected into structs, work in all modes.
 func TestBatchAndRows(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	one(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, createRecords)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			conn, ctx, want := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context(), records()
@@ -135,7 +135,7 @@ func TestNegativeNumbers(t *testing.T) {
 func TestWithGoogleUUID(t *testing.T) {
 	u, sno := uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"), idtype.MustParseSno("brpk4q72xwf2m63l")
 	type registrations []func(*pgtype.Map)
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	one(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "create table t (id uuid, ids uuid[])")
 		for name, c := range map[string]struct{ without, with registrations }{
 			"none":   {nil, registrations{pgxcodec.Register}},

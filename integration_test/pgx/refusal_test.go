@@ -22,7 +22,7 @@ import (
 // Scanning a value that is not an ID fails with a sentinel and the column's name, and
 // leaves the destination unchanged.
 func TestBadInput(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	one(t, func(t *testing.T, db *pgtest.DB) {
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			eachType(t, db, suite.badInput, pgtest.Mode(mode))
 		})
@@ -268,7 +268,7 @@ func stored(t *testing.T, conn *pgx.Conn, column string, value any) (shown strin
 
 // The remedies in error messages work.
 func TestRemedies(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	one(t, func(t *testing.T, db *pgtest.DB) {
 		sno, number := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(7)
 		txt, raw, own, order := sqltypes.TextOf(sno), sqltypes.SnoBytesOf(sno), customerID{sno}, idtype.SnowflakeOf[idtest.Order](7)
 		const noType, function, use, column, slice = "write $1::", "pass id.String() to a function", "or use ", "make the column ", "pass a slice of "

@@ -19,8 +19,12 @@ import (
 
 // The values of [idtest] round-trip, as with other drivers.
 func TestValues(t *testing.T) {
-	inEachMode(t, idtest.CreateTable(), func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
-		idtest.Check(t, func(sql string, args ...any) idtest.Row { return conn.QueryRow(t.Context(), sql, args...) }, idtest.Postgres)
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, idtest.CreateTable())
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			conn := db.Conn(t, pgtest.Codec, pgtest.Mode(mode))
+			idtest.Check(t, func(sql string, args ...any) idtest.Row { return conn.QueryRow(t.Context(), sql, args...) }, idtest.Postgres)
+		})
 	})
 }
 
@@ -28,7 +32,7 @@ func TestValues(t *testing.T) {
 // registered or not, in all modes: as a value, a pointer, NULL, a slice, a slice with
 // NULL, and an empty slice.
 func TestTable(t *testing.T) {
-	each(t, func(t *testing.T, db *pgtest.DB) {
+	one(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			if mode == pgx.QueryExecModeCacheDescribe || mode == pgx.QueryExecModeDescribeExec {
