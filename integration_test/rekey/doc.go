@@ -32,7 +32,7 @@
 //	SORTKEY_REKEY_ROWS=1000000 go test ./rekey -run TestLoad -timeout 60m
 //
 // TestSteps, TestAbort, TestAbortInterrupted, TestKillServer, TestPressure, TestVacuum,
-// TestReplica and TestSubscriber need containers.
+// TestReplica, TestSubscriber and TestUUIDs need containers.
 //
 // SORTKEY_REKEY_ROWS is the row count of the shop in the load test, such as 10000000.
 // SORTKEY_SEED repeats the random choices of a run. SORTKEY_SOAK, for example 10m, is

@@ -39,7 +39,7 @@ var uuidSpec = rekey.Spec{Keys: []rekey.Key{
 // an abort before.
 func TestUUIDs(t *testing.T) {
 	t.Parallel()
-	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, uuidTables)
 		for _, table := range []string{"tenants", "users", "posts", "votes"} {
 			db.Exec(t, fmt.Sprintf("CREATE SCHEMA IF NOT EXISTS before; CREATE TABLE before.%[1]s AS SELECT id, ref, created_at FROM %[1]s", table))
