@@ -66,9 +66,9 @@ BEGIN
         ('x' || encode(substr(uuid_send(id), 1, 8), 'hex'))::bit(64)::bigint,
         ('x' || encode(substr(uuid_send(id), 9, 8), 'hex'))::bit(64)::bigint]
     LOOP
-        half := half - {{0x3232323232323232}} - 39 * ((half >> 6) & {{0x0101010101010101}});
-        half := ((half & {{0x1f001f001f001f00}}) >> 3) | (half & {{0x001f001f001f001f}});
-        half := ((half & {{0x03ff000003ff0000}}) >> 6) | (half & {{0x000003ff000003ff}});
+        half := half - {{int64 0x3232323232323232}} - 39 * ((half >> 6) & {{int64 0x0101010101010101}});
+        half := ((half & {{int64 0x1f001f001f001f00}}) >> 3) | (half & {{int64 0x001f001f001f001f}});
+        half := ((half & {{int64 0x03ff000003ff0000}}) >> 6) | (half & {{int64 0x000003ff000003ff}});
         parts := parts || (((half >> 32) << 20) | (half & 1048575));
     END LOOP;
     "time" := {{.Instant "(parts[1] >> 1)"}};
@@ -103,15 +103,15 @@ COMMENT ON FUNCTION {{$s}}.sno_from_text(text) IS 'Parses the output of sno_text
 -- Spreads 40 bits to 8 digits of 5 bits, one per byte.
 CREATE FUNCTION {{$i}}.sno_digits(bits bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN (bits & 31) | ((bits << 3) & {{0x1f00}}) | ((bits << 6) & {{0x1f0000}}) | ((bits << 9) & {{0x1f000000}})
-        | ((bits << 12) & {{0x1f00000000}}) | ((bits << 15) & {{0x1f0000000000}}) | ((bits << 18) & {{0x1f000000000000}})
-        | ((bits << 21) & {{0x1f00000000000000}});
+    RETURN (bits & 31) | ((bits << 3) & {{int64 0x1f00}}) | ((bits << 6) & {{int64 0x1f0000}}) | ((bits << 9) & {{int64 0x1f000000}})
+        | ((bits << 12) & {{int64 0x1f00000000}}) | ((bits << 15) & {{int64 0x1f0000000000}}) | ((bits << 18) & {{int64 0x1f000000000000}})
+        | ((bits << 21) & {{int64 0x1f00000000000000}});
 
 -- Converts 8 digits to the hexadecimal codes of their characters. The character of a digit is '2' plus the digit, plus 39
 -- for letters, which are the digits from 8 on.
 CREATE FUNCTION {{$i}}.sno_hex(digits bigint) RETURNS text
     LANGUAGE sql IMMUTABLE
-    RETURN to_hex(digits + {{0x3232323232323232}} + 39 * (((digits + {{0x1818181818181818}}) >> 5) & {{0x0101010101010101}}));
+    RETURN to_hex(digits + {{int64 0x3232323232323232}} + 39 * (((digits + {{int64 0x1818181818181818}}) >> 5) & {{int64 0x0101010101010101}}));
 
 CREATE FUNCTION {{$s}}.sno_floor(t timestamptz) RETURNS uuid
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -124,9 +124,9 @@ AS $$
         digits bigint := unit::bigint << 1;
     BEGIN
         digits := ((digits >> 20) << 32) | (digits & 1048575);
-        digits := ((digits & {{0x000ffc00000ffc00}}) << 6) | (digits & {{0x000003ff000003ff}});
-        digits := ((digits & {{0x03e003e003e003e0}}) << 3) | (digits & {{0x001f001f001f001f}});
-        digits := digits + {{0x3232323232323232}} + 39 * (((digits + {{0x1818181818181818}}) >> 5) & {{0x0101010101010101}});
+        digits := ((digits & {{int64 0x000ffc00000ffc00}}) << 6) | (digits & {{int64 0x000003ff000003ff}});
+        digits := ((digits & {{int64 0x03e003e003e003e0}}) << 3) | (digits & {{int64 0x001f001f001f001f}});
+        digits := digits + {{int64 0x3232323232323232}} + 39 * (((digits + {{int64 0x1818181818181818}}) >> 5) & {{int64 0x0101010101010101}});
         RETURN (to_hex(digits) || '3232323232323232')::uuid;
     END;
 END
@@ -149,8 +149,8 @@ DECLARE
     bits bigint := (meta::bigint << 32) | (node::bigint << 16);
 BEGIN
     IF node BETWEEN 0 AND {{.MaxNode}} AND meta BETWEEN 0 AND 255 THEN
-        RETURN ((bits << 6) & {{0x1f0000}}) | ((bits << 9) & {{0x1f000000}}) | ((bits << 12) & {{0x1f00000000}})
-            | ((bits << 15) & {{0x1f0000000000}}) | ((bits << 18) & {{0x1f000000000000}}) | ((bits << 21) & {{0x1f00000000000000}});
+        RETURN ((bits << 6) & {{int64 0x1f0000}}) | ((bits << 9) & {{int64 0x1f000000}}) | ((bits << 12) & {{int64 0x1f00000000}})
+            | ((bits << 15) & {{int64 0x1f0000000000}}) | ((bits << 18) & {{int64 0x1f000000000000}}) | ((bits << 21) & {{int64 0x1f00000000000000}});
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
         MESSAGE = CASE WHEN node BETWEEN 0 AND {{.MaxNode}} THEN format('metabyte %s is out of range (0 to 255)', coalesce(meta::text, 'NULL'))
@@ -162,14 +162,14 @@ $$;
 -- Returns the first 8 digits for a value of the clock: its time, and a tick-tock bit of zero, since this clock never steps back.
 CREATE FUNCTION {{$i}}.sno_high(value bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN ((value >> 23) & 30) | ((value >> 20) & {{0x1f00}}) | ((value >> 17) & {{0x1f0000}}) | ((value >> 14) & {{0x1f000000}})
-        | ((value >> 11) & {{0x1f00000000}}) | ((value >> 8) & {{0x1f0000000000}}) | ((value >> 5) & {{0x1f000000000000}})
-        | ((value >> 2) & {{0x1f00000000000000}});
+    RETURN ((value >> 23) & 30) | ((value >> 20) & {{int64 0x1f00}}) | ((value >> 17) & {{int64 0x1f0000}}) | ((value >> 14) & {{int64 0x1f000000}})
+        | ((value >> 11) & {{int64 0x1f00000000}}) | ((value >> 8) & {{int64 0x1f0000000000}}) | ((value >> 5) & {{int64 0x1f000000000000}})
+        | ((value >> 2) & {{int64 0x1f00000000000000}});
 
 -- Returns the last 8 digits: the metabyte, the node number, and the sequence number of a value.
 CREATE FUNCTION {{$i}}.sno_low(value bigint, node_bits bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN node_bits | (value & 31) | ((value << 3) & {{0x1f00}}) | ((value << 6) & {{0x1f0000}}) | ((value << 9) & {{0x1000000}});
+    RETURN node_bits | (value & 31) | ((value << 3) & {{int64 0x1f00}}) | ((value << 6) & {{int64 0x1f0000}}) | ((value << 9) & {{int64 0x1000000}});
 
 CREATE FUNCTION {{$i}}.sno_of(high bigint, low bigint) RETURNS uuid
     LANGUAGE sql IMMUTABLE
