@@ -52,6 +52,15 @@ var InstagramLayout = idtype.SnowflakeLayout{Epoch: time.UnixMilli(1314220021721
 // MastodonLayout reads the times of Mastodon. Its last 16 bits aren't a counter.
 var MastodonLayout = idtype.SnowflakeLayout{Epoch: time.UnixMilli(0), SequenceBits: 16}
 
+// A Tweet has old keys from bwmarrin/snowflake, and new ones from this library.
+type Tweet struct {
+	ID   idtype.SnowflakeOf[Tweet]
+	Text string
+}
+
+// IDLayout returns the layout of the keys.
+func (Tweet) IDLayout() idtype.SnowflakeLayout { return NodeLayout }
+
 // ContinueNode returns a generator that takes over a node number from another
 // library. It begins after newest, the largest ID in the table.
 func ContinueNode(newest idtype.Snowflake, node int) (*idtype.SnowflakeGenerator, error) {

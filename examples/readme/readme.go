@@ -18,7 +18,8 @@ import (
 // An Order is a row of the table that package hello creates.
 type Order struct{ ID idtype.SnowflakeOf[Order] }
 
-// ClaimIDs returns a generator with a node number that no other instance has. Its Close releases the number.
+// ClaimIDs returns a generator with a node number that no other instance has claimed. Its Close releases the number.
+// leases is a pool of two connections that nothing else uses.
 func ClaimIDs(ctx context.Context, leases *sql.DB) (*nodelease.Generator[idtype.Snowflake], error) {
 	return nodelease.NewSnowflakeGenerator(ctx, pglease.New(leases, pglease.Config{}), idtype.SnowflakeConfig{}, nodelease.Options{})
 }

@@ -287,6 +287,9 @@ func TestLayoutsOfOthers(t *testing.T) {
 			t.Errorf("%s: composed %v, %v, want %v", c.source, back, err, c.id)
 		}
 	}
+	if got := idtype.SnowflakeOf[guide.Tweet](2124415908347793409).Time(); !got.Equal(time.UnixMilli(1795335196946)) {
+		t.Errorf("a key of a model with IDLayout has the time %v", got)
+	}
 	// ContinueNode starts after the newest ID, with the same node.
 	newest, err := guide.NodeLayout.Compose(idtype.SnowflakeParts{Time: time.Now().Add(500 * time.Millisecond), Worker: 1023, Sequence: 4095})
 	must(t, err)
