@@ -167,7 +167,7 @@ func driverScan(oid uint32, format int16, src []byte, dst any) error {
 // differences in allowed.
 func FuzzNested(f *testing.F) { fuzzShapes(f, 1, "int8[]", "uuid[]", "text[]", "bytea[]") }
 func FuzzRange(f *testing.F)  { fuzzShapes(f, 12, "int8range", "int8multirange") }
-func FuzzJSON(f *testing.F)   { fuzzShapes(f, 1, "json", "jsonb", "json[]", "jsonb[]") }
+func FuzzJSON(f *testing.F)   { fuzzShapes(f, 1, "json", "jsonb") }
 
 // fuzzShapes seeds the fuzzer with each value of the columns, for this number of types and for
 // the shapes that can hold the value: not for more, since go test runs all seeds.
@@ -195,6 +195,9 @@ func fuzzShapes(f *testing.F, types int, names ...string) {
 		}
 		columns = append(columns, c)
 	}
+	for _, text := range []string{"0000", "-1", "\vnull", "{}", "1000 "} { // found differences
+		f.Add(uint8(0), uint8(v), uint8(0), false, []byte(text))
+	}
 	f.Fuzz(func(t *testing.T, column, value, shape uint8, isBinary bool, src []byte) {
 		c := columns[int(column)%len(columns)]
 		v := differentialValues[int(value)%len(differentialValues)]
@@ -207,14 +210,20 @@ func fuzzShapes(f *testing.F, types int, names ...string) {
 		}
 		differs := func(ours, plain *pgtype.Map) bool {
 			d, same := scanDifference(ours, plain, c, v.home, target, s)
-			return !same && !slices.ContainsFunc(allowed, func(a allowance) bool { return a.is(d) }) && !(d.refuses() && !written(plain, d))
-		}
-		if d, _ := scanDifference(ours, plain, c, v.home, target, s); d.adds() && d.isJSON() && !c.array && !strings.HasPrefix(target.String(), "sql.Null") {
-			// pgx can't read it, but package encoding/json can.
-			want := reflect.New(target)
-			if err := json.Unmarshal(bytes.TrimPrefix(src, []byte{1}), want.Interface()); err != nil || !reflect.DeepEqual(d.value, want.Interface()) {
-				t.Errorf("scan %q of %s into %T: got %v; want %v, %v", src, c.name, d.value, d.value, want.Interface(), err)
+			text := bytes.TrimPrefix(src, []byte{1}) // the version of jsonb
+			switch {
+			case same:
+				return false
+			case d.isJSON() && d.err == nil && !strings.Contains(target.String(), "sql.Null["):
+				// The codec reads an ID from its JSON.
+				want := reflect.New(target)
+				return json.Unmarshal(text, want.Interface()) != nil || !reflect.DeepEqual(d.value, want.Interface())
+			case slices.ContainsFunc(allowed, func(a allowance) bool { return a.is(d) }):
+				return false
+			case d.isJSON() && d.refuses():
+				return json.Unmarshal(text, reflect.New(reflect.TypeOf(v.values[0])).Interface()) == nil // the ID's own JSON
 			}
+			return d.isJSON() && json.Valid(text) || !d.refuses() && !d.adds() || written(plain, d)
 		}
 		// A map remembers plans.
 		if differs(ours, plain) && differs(newMap(), pgtype.NewMap()) {
@@ -224,8 +233,8 @@ func fuzzShapes(f *testing.F, types int, names ...string) {
 	})
 }
 
-// written reports whether pgx writes the same bytes for the value that it reads from them. It
-// reads some arrays that no server writes, which the codec refuses.
+// written reports whether pgx writes the same bytes for the value that it reads from them. Of
+// others, which no server writes, pgx and the codec don't read the same.
 func written(plain *pgtype.Map, d difference) bool {
 	var v any
 	if plain.Scan(d.column.oid, d.format, d.src, &v) != nil {

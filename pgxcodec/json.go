@@ -53,7 +53,7 @@ func (p *scanJSON) Scan(src []byte, target any) error {
 	if err := p.text.Scan(src, &text); err != nil {
 		return err
 	}
-	if text == nil || string(bytes.TrimSpace(text)) == "null" {
+	if text == nil || string(bytes.Trim(text, " \t\r\n")) == "null" {
 		return p.null.Scan(nil, target)
 	}
 	t := p.leaf.typ
