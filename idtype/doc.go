@@ -64,7 +64,8 @@
 //
 // Don't use the option string in a field's tag, as in json:"id,string". With it,
 // encoding/json removes the quotes before it calls UnmarshalJSON. Only a Snowflake without
-// a prefix can then be read, and Sno, which ignores the option; the other types fail.
+// a prefix can then be read, and Sno, which ignores the option; the other types fail. Go
+// 1.27 ignores the option.
 //
 // # Accepted and returned forms
 //

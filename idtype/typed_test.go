@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/build"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
@@ -287,6 +288,9 @@ func stringOption[T comparable](t *testing.T, id T, want string) {
 	}
 	var got document
 	var behind pointer
+	if slices.Contains(build.Default.ReleaseTags, "go1.27") {
+		want = "" // encoding/json ignores the option of a type with methods for JSON
+	}
 	for _, err := range []error{json.Unmarshal(b, &got), json.Unmarshal(b, &behind)} {
 		if want == "" && (err != nil || got.ID != id) || want != "" && !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%T from %s: %v, %v, want %q", id, b, got.ID, err, want)
