@@ -127,6 +127,9 @@ func (r *reader) end() {
 // Eight programs write throughout all steps, and none of their transactions fails. No row
 // is lost.
 func TestLoad(t *testing.T) {
+	if !soak { // otherwise it checks times
+		t.Parallel()
+	}
 	for _, rows := range loadRows(t) {
 		t.Run(fmt.Sprintf("%d rows", rows), func(t *testing.T) {
 			pgtest.One(t, func(t *testing.T, db *pgtest.DB) { testLoad(t, db, rows) })
