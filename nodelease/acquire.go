@@ -1,6 +1,7 @@
 package nodelease
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"encoding/binary"
@@ -106,7 +107,9 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 
 // claim calls the store once and checks its answer.
 func claim(ctx context.Context, store Store, pool Pool, r Request) (Claim, error) {
+	sent := time.Now()
 	c, err := bounded(ctx, r.TTL/2, func(ctx context.Context) (Claim, error) { return store.Claim(ctx, pool, r) })
+	took := time.Since(sent)
 	var busy *BusyError
 	switch {
 	case errors.As(err, &busy):
@@ -119,6 +122,9 @@ func claim(ctx context.Context, store Store, pool Pool, r Request) (Claim, error
 		err = fmt.Errorf("store granted number %d to %q for %v; want holder %q and at least %v", c.Number, c.Holder, c.TTL, r.Holder, minTTL)
 	case c.After >= r.Now || c.Until <= r.Now:
 		err = fmt.Errorf("store granted number %d after %s until %s; want a range that contains the clock's %s", c.Number, stamp(c.After), stamp(c.Until), stamp(r.Now))
+	case took >= window(min(cmp.Or(c.TTL, r.TTL), r.TTL)):
+		// The store grants less than half of Options.TTL. The next attempt gets the same claim.
+		return c, fmt.Errorf("store granted number %d for %v, but answered after %v, when the claim is no longer trusted; check the connection to the store", c.Number, c.TTL, took.Round(time.Millisecond))
 	default:
 		return c, nil
 	}

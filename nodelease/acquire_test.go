@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
 // N holders get N numbers. The next holder waits, and gets a number as soon as one is
@@ -332,6 +333,42 @@ type heedless struct{ nodelease.Store }
 
 func (h *heedless) Claim(_ context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
 	return h.Store.Claim(context.Background(), p, r)
+}
+
+// A store can grant less than Options.TTL, and answer when the claim is no longer trusted. The
+// next attempt gets the claim again.
+func TestAcquireUntrusted(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := &hesitant{delay: 900 * time.Millisecond}
+		k := acquire(t, store, pool(1), nodelease.Options{TTL: 3 * time.Second})
+		if left := k.Stats().Left; store.calls != 2 || left < 899*time.Millisecond || k.Err() != nil {
+			t.Errorf("want a trusted claim from the second of two calls, got %d calls, %v left, %v", store.calls, left, k.Err())
+		}
+		must(snowflakes(t, k, nil).Next())
+		closes(t, k)
+		// Just in time.
+		store = &hesitant{delay: 899 * time.Millisecond}
+		k = acquire(t, store, pool(1), nodelease.Options{TTL: 3 * time.Second})
+		if store.calls != 1 {
+			t.Errorf("want one call, got %d", store.calls)
+		}
+		closes(t, k)
+	})
+}
+
+// A hesitant store grants claims for a second, and delays its first answer.
+type hesitant struct {
+	leasetest.Store
+	delay time.Duration
+	calls int
+}
+
+func (h *hesitant) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
+	c, err := h.Store.Claim(ctx, p, r.LimitTTL(time.Second))
+	if h.calls++; h.calls == 1 {
+		time.Sleep(h.delay)
+	}
+	return c, err
 }
 
 // Acquire rejects an invalid grant.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/nodelease"
@@ -115,6 +116,18 @@ func (m *model) alive(own *session) bool {
 		return slices.ContainsFunc(own.members, func(p *process) bool { return !p.dead || p.closing })
 	}
 	return true
+}
+
+// heldByDead returns the count of claims of dead processes in sessions that last. The caller
+// holds m.s.mu.
+func (m *model) heldByDead() (n int) {
+	for _, h := range m.claims {
+		name := h.claim.Holder[:max(0, strings.LastIndexByte(h.claim.Holder, ' '))]
+		if slices.ContainsFunc(m.s.all, func(p *process) bool { return p.dead && p.name == name }) {
+			n++
+		}
+	}
+	return n
 }
 
 // restarts restarts the store, which then renews all sessions.

@@ -344,7 +344,7 @@ func (s *simulation) run() {
 
 // idle returns a process that has created no ID since the faults ended, or "". If more processes
 // run than the pool has numbers, the others wait. A copy can keep the session alive in which a
-// dead process holds a number.
+// dead process holds numbers.
 func (s *simulation) idle() (name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -358,7 +358,7 @@ func (s *simulation) idle() (name string) {
 			name = p.name
 		}
 	}
-	if active >= s.pool-s.copies {
+	if active >= s.pool-max(s.copies, s.model.heldByDead()) {
 		return ""
 	}
 	return name
