@@ -445,7 +445,7 @@ func TestCanceledClaim(t *testing.T) {
 		}
 
 		// Term 1 is granted too late, so it is released in the background.
-		if c, err := store.Claim(&ending{Context: t.Context()}, p, request()); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "no answer in time") {
+		if c, err := store.Claim(endsAfter(t, 2), p, request()); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "no answer in time") {
 			t.Fatalf("want %v, got %+v, %v", context.Canceled, c, err)
 		}
 		synctest.Wait() // for the release
@@ -471,24 +471,52 @@ func TestCanceledClaim(t *testing.T) {
 	})
 }
 
-// An ending is a context that ends after its first check.
+// A call that gets the lock of the pool after its context has ended changes nothing: a later
+// call of the holder has the claim.
+func TestLateCall(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		p := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+		store := New(t.TempDir(), Config{Numbers: []int{3}})
+		now := time.Now().UnixMilli()
+		r := nodelease.Request{Holder: crand.Text(), TTL: time.Minute, Now: now, Until: now + 1000}
+		c, err := store.Claim(t.Context(), p, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := store.Claim(endsAfter(t, 1), p, r); !errors.Is(err, context.Canceled) {
+			t.Fatalf("want %v, got %+v, %v", context.Canceled, c, err)
+		}
+		synctest.Wait()
+		if got, err := store.Renew(t.Context(), p, c, r); err != nil || got.Term != 1 {
+			t.Errorf("want a renewal in term 1, got %+v, %v", got, err)
+		}
+	})
+}
+
+// An ending is a context that ends with its last successful check.
 type ending struct {
 	context.Context
-	checked atomic.Bool
+	checks atomic.Int32 // left
+	done   chan struct{}
+}
+
+func endsAfter(t *testing.T, checks int32) *ending {
+	e := &ending{Context: t.Context(), done: make(chan struct{})}
+	e.checks.Store(checks)
+	return e
 }
 
 func (e *ending) Err() error {
-	if e.checked.Swap(true) {
+	switch left := e.checks.Add(-1); {
+	case left < 0:
 		return context.Canceled
+	case left == 0:
+		close(e.done)
 	}
 	return nil
 }
 
-func (e *ending) Done() <-chan struct{} {
-	done := make(chan struct{})
-	close(done)
-	return done
-}
+func (e *ending) Done() <-chan struct{} { return e.done }
 
 // Each process of a machine gets another number, and the store keeps no number from the
 // processes of other pools.
