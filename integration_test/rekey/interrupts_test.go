@@ -104,13 +104,13 @@ func TestTimeoutsOfRole(t *testing.T) {
 				names = append(names, "transaction_timeout")
 			}
 			for _, name := range names {
-				c.RuntimeParams[name] = "250ms"
+				c.RuntimeParams[name] = "750ms"
 			}
 		}))
 		pool.SetMaxIdleConns(0)
 		_, err := rekey.Inspect(t.Context(), pool, eventsSpec(), rekey.Options{Config: config})
 		must(t, err)
-		mustRun(t, pool, eventsSpec(), rekey.Options{BatchTime: 400 * time.Millisecond, Pause: 0.5}, steps...)
+		mustRun(t, pool, eventsSpec(), rekey.Options{BatchTime: time.Second, Pause: 0.5}, steps...)
 	})
 }
 
