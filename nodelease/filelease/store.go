@@ -89,12 +89,6 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 		}
 		// Until the caller has the answer, calls of the same holder must wait.
 		defer unlock()
-		if ctx.Err() != nil {
-			// A later call of the holder may have claimed the number and returned. This call would
-			// repeat the claim, and then release it.
-			finish(nodelease.Claim{}, ctx.Err())
-			return
-		}
 		c, err := s.claim(p, r.LimitTTL(s.ttl))
 		if !finish(c, explain(err)) && err == nil {
 			_ = s.release(p, c, c.After) // unused: set the high-water mark back
@@ -206,6 +200,12 @@ func (s *Store) lockPool(ctx context.Context, p nodelease.Pool) (unlock func(), 
 			return nil, err
 		}
 		if lock != nil {
+			if ctx.Err() != nil {
+				// A later call of the holder may have claimed a number and returned. This call would
+				// repeat the claim, and then release it.
+				_ = lock.Close()
+				return nil, ctx.Err()
+			}
 			return func() { _ = lock.Close() }, nil
 		}
 		select {
