@@ -1,7 +1,6 @@
 package nodelease
 
 import (
-	"cmp"
 	"context"
 	crand "crypto/rand"
 	"encoding/binary"
@@ -122,9 +121,9 @@ func claim(ctx context.Context, store Store, pool Pool, r Request) (Claim, error
 		err = fmt.Errorf("store granted number %d to %q for %v; want holder %q and at least %v", c.Number, c.Holder, c.TTL, r.Holder, minTTL)
 	case c.After >= r.Now || c.Until <= r.Now:
 		err = fmt.Errorf("store granted number %d after %s until %s; want a range that contains the clock's %s", c.Number, stamp(c.After), stamp(c.Until), stamp(r.Now))
-	case took >= window(min(cmp.Or(c.TTL, r.TTL), r.TTL)):
+	case took >= window(r.grantedTTL(c.TTL)):
 		// The store grants less than half of Options.TTL. The next attempt gets the same claim.
-		return c, fmt.Errorf("store granted number %d for %v, but answered after %v, when the claim is no longer trusted; check the connection to the store", c.Number, c.TTL, took.Round(time.Millisecond))
+		return c, fmt.Errorf("store granted number %d for %v, but answered after %v, when the claim is no longer trusted; check the connection to the store", c.Number, r.grantedTTL(c.TTL), took.Round(time.Millisecond))
 	default:
 		return c, nil
 	}

@@ -290,6 +290,15 @@ func (k *Keeper) untilDue(ctx context.Context) {
 // request was sent. The remaining tenth allows for clocks of different speeds.
 func window(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 
+// grantedTTL returns the TTL of a claim that a store has granted for ttl: the requested one, if
+// the store doesn't name a shorter one.
+func (r Request) grantedTTL(ttl time.Duration) time.Duration {
+	if ttl <= 0 {
+		return r.TTL
+	}
+	return min(ttl, r.TTL)
+}
+
 // request returns a request of a holder. Its range, from Now to Until, is the trust
 // window of a claim with this TTL that is granted now.
 func (o Options) request(holder string, ttl time.Duration) Request {
@@ -345,9 +354,7 @@ func (k *Keeper) renew(ctx context.Context, limit time.Duration) error {
 func (k *Keeper) granted(r Request, c Claim, sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if c.TTL <= 0 || c.TTL > r.TTL {
-		c.TTL = r.TTL
-	}
+	c.TTL = r.grantedTTL(c.TTL)
 	c.Nonce, c.Sent = r.Nonce, nil
 	k.claim, k.asked = c, r.Now
 	k.trusted = sent.Add(window(c.TTL))
