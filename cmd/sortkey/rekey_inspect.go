@@ -30,6 +30,15 @@ func readSpec(name string) (rekey.Spec, error) {
 	return spec, nil
 }
 
+// runSpec is run with the Spec in a file.
+func (f *rekeyFlags) runSpec(c *app, cmd *cobra.Command, file string, fn func(ctx context.Context, db database, spec rekey.Spec) error) error {
+	spec, err := readSpec(file)
+	if err != nil {
+		return err
+	}
+	return f.run(c, cmd, func(ctx context.Context, db database) error { return fn(ctx, db, spec) })
+}
+
 func (c *app) rekeyInspectCommand() *cobra.Command {
 	var flags rekeyFlags
 	var sql bool
@@ -45,11 +54,7 @@ With --sql, it prints the SQL of all steps.`,
   sortkey rekey inspect orders.json --sql > plan.sql`,
 		Args: asUsage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			spec, err := readSpec(args[0])
-			if err != nil {
-				return err
-			}
-			return flags.run(c, cmd, func(ctx context.Context, db database) error {
+			return flags.runSpec(c, cmd, args[0], func(ctx context.Context, db database, spec rekey.Spec) error {
 				plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
 				if err != nil {
 					return err
@@ -134,11 +139,7 @@ expand changes nothing.`,
   sortkey rekey expand orders.json`,
 		Args: asUsage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			spec, err := readSpec(args[0])
-			if err != nil {
-				return err
-			}
-			return flags.run(c, cmd, func(ctx context.Context, db database) error {
+			return flags.runSpec(c, cmd, args[0], func(ctx context.Context, db database, spec rekey.Spec) error {
 				if !flags.dryRun {
 					return rekey.Expand(ctx, db.std, spec, flags.options)
 				}
