@@ -159,7 +159,7 @@ func (s subject[T]) mint(t *testing.T, g Generator[T], more func(asked int) bool
 		wg.Wait()
 		book.add(tallies)
 		if len(book.repeats) > 0 {
-			t.Errorf("in round %d, duplicates or pairs less than those of earlier rounds: %v", round, book.repeats)
+			t.Errorf("round %d: pairs that repeat, or are less than a pair of an earlier round: %v", round, book.repeats)
 		}
 	}
 	stats := stats(g)

@@ -292,9 +292,9 @@
 //
 // A sequence that is set back with the same node number repeats at most IDs of the
 // last 4 ms and of the next 12 ms: older windows are over, so the next call begins
-// a new one. Only a call that runs meanwhile can also repeat one older ID. The functions call nextval with the privileges of their caller, so every
-// role may call it. Values that a role takes fill windows, which delays calls only while
-// the role goes on.
+// a new one. Only a call that runs meanwhile can also repeat one older ID. The functions
+// call nextval with the privileges of their caller, so every role may call it. Values that
+// a role takes fill windows, which delays calls only while the role goes on.
 //
 // # Existing rows
 //

@@ -46,7 +46,7 @@ const advanceFunctions = `
 
 // The SQL follows random traces of the model in migrations/advance_model_test.go. In each step, the
 // session stops at the same gate as in the model, the sequence has the same value, and calls return
-// the same values and errors. The test makes the windows as small as those of the model.
+// the same values and errors. In this test, a window has the size that it has in the model.
 func TestAdvanceTraces(t *testing.T) {
 	traces, err := os.ReadFile("../../migrations/testdata/advance.txt")
 	must(t, err)
