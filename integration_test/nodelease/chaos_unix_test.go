@@ -68,7 +68,7 @@ func chaos(t *testing.T, scenarios scenarios, srv *server) {
 	for _, u := range pools {
 		u.settle(t, time.Now().Add(time.Hour))
 		for _, m := range u.alive {
-			m.signal(t, syscall.SIGTERM)
+			u.send(m, syscall.SIGTERM)
 		}
 		for _, m := range u.alive {
 			m.ends(t)
