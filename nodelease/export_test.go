@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/sortkey/sortkey/idtype"
 )
 
 // Copy returns a Keeper with the state of k, as in a copy of the process that has another
-// clock and another connection to the store.
-func (k *Keeper) Copy(store Store, o Options) (*Keeper, error) {
+// clock and another connection to the store. Its trust window ends earlier than that of k, so that
+// the two don't act at the same moment.
+func (k *Keeper) Copy(store Store, o Options, earlier time.Duration) (*Keeper, error) {
 	o, err := o.normal()
 	if err != nil {
 		return nil, err
@@ -19,7 +21,7 @@ func (k *Keeper) Copy(store Store, o Options) (*Keeper, error) {
 	defer k.mu.Unlock()
 	c := k.claim
 	r := Request{Holder: k.holder, TTL: c.TTL, Now: k.asked, Until: k.until.Load(), Nonce: c.Nonce}
-	other := newKeeper(store, k.pool, o, r, c, k.trusted.Add(-window(c.TTL)))
+	other := newKeeper(store, k.pool, o, r, c, k.trusted.Add(-window(c.TTL)-earlier))
 	other.mu.Lock()
 	defer other.mu.Unlock()
 	other.claim.Sent = slices.Clone(c.Sent)
@@ -28,7 +30,7 @@ func (k *Keeper) Copy(store Store, o Options) (*Keeper, error) {
 
 // Copy returns a Generator with the claim of g; see [Keeper.Copy]. It builds a generator for
 // the claim, which knows the time of the newest ID.
-func (g *Generator[T]) Copy(store Store, o Options, newest int64, build func(idtype.Lease) (idtype.Generator[T], error)) (*Generator[T], error) {
+func (g *Generator[T]) Copy(store Store, o Options, earlier time.Duration, newest int64, build func(idtype.Lease) (idtype.Generator[T], error)) (*Generator[T], error) {
 	o, err := o.normal()
 	if err != nil {
 		return nil, err
@@ -36,7 +38,7 @@ func (g *Generator[T]) Copy(store Store, o Options, newest int64, build func(idt
 	if err := g.Keeper().Err(); err != nil {
 		return nil, err
 	}
-	k, err := g.Keeper().Copy(store, o)
+	k, err := g.Keeper().Copy(store, o, earlier)
 	if err != nil {
 		return nil, err
 	}

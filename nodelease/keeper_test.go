@@ -298,7 +298,7 @@ func TestCopies(t *testing.T) {
 				store.set(before)
 				time.Sleep(10 * time.Second)
 				store.set(nil)
-				twin := must(k.Copy(store, nodelease.Options{}))
+				twin := must(k.Copy(store, nodelease.Options{}, 0))
 				ids, same := snowflakes(t, k, nil), snowflakes(t, twin, nil)
 				time.Sleep(11 * time.Second)
 				if (k.Err() == nil) == (twin.Err() == nil) {

@@ -141,7 +141,7 @@ func (s stream[T]) create(r *rand.Rand) ([]minted, error) {
 // generator knows it.
 func (s stream[T]) copy(to *process, newest int64) (source, error) {
 	o := to.options()
-	g, err := s.g.Copy(to, o, newest, s.builder(to, time.UnixMilli(newest)))
+	g, err := s.g.Copy(to, o, to.serial, newest, s.builder(to, time.UnixMilli(newest)))
 	return stream[T]{s.formatOf, g}, err
 }
 

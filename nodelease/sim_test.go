@@ -1,6 +1,7 @@
 package nodelease_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -312,7 +313,7 @@ func (s *simulation) run() {
 		s.current = append(s.current, s.start(i, m, 0))
 		s.mu.Unlock()
 	}
-	events := slices.SortedFunc(slices.Values(s.events), func(a, b event) int { return int(a.at - b.at) })
+	events := slices.SortedFunc(slices.Values(s.events), func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	for _, e := range events {
 		if e.who < s.processes {
 			time.Sleep(time.Until(s.begun.Add(e.at)))
@@ -373,7 +374,7 @@ func (s *simulation) start(i int, m *machine, delay time.Duration) *process {
 }
 
 func (s *simulation) process(i int, name string, m *machine, own *session) *process {
-	p := &process{s: s, index: i, serial: time.Duration(len(s.all)), name: name, m: m, session: own, r: rand.New(rand.NewPCG(s.seed, 1<<32|uint64(i)<<16|uint64(len(s.all)))), grants: map[int]*grant{}, turn: make(chan struct{}, 1)}
+	p := &process{s: s, index: i, serial: time.Duration(len(s.all)), name: name, m: m, session: own, r: rand.New(rand.NewPCG(s.seed, 1<<32|uint64(i)<<16|uint64(len(s.all)))), grants: map[int]*grant{}, messages: map[[2]int]*rand.Rand{}, turn: make(chan struct{}, 1)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -573,40 +574,51 @@ type grant struct {
 
 // A process is one run of a program.
 type process struct {
-	s       *simulation
-	index   int
-	serial  time.Duration // differs between processes, so that they don't act at the same moment
-	name    string
-	m       *machine
-	r       *rand.Rand
-	ctx     context.Context
-	cancel  context.CancelFunc
-	session *session
-	turn    chan struct{} // held by a call with late
-	source  source
-	delay   time.Duration // before the start
-	frozen  time.Time     // paused until then
-	stale   time.Time     // a reading of the clock from staleAt
-	staleAt time.Time
-	wakes   time.Duration
-	began   time.Time // when the present call of the generator began
-	cut     time.Time // its messages are lost until then
-	grants  map[int]*grant
-	dead    bool
-	closing bool
-	closed  time.Time
-	active  bool // has created an ID since the faults ended
-	newest  int64
+	s        *simulation
+	index    int
+	serial   time.Duration // differs between processes, so that they don't act at the same moment
+	name     string
+	m        *machine
+	r        *rand.Rand
+	messages map[[2]int]*rand.Rand // by role and number
+	ctx      context.Context
+	cancel   context.CancelFunc
+	session  *session
+	turn     chan struct{} // held by a call with late
+	source   source
+	delay    time.Duration // before the start
+	frozen   time.Time     // paused until then
+	stale    time.Time     // a reading of the clock from staleAt
+	staleAt  time.Time
+	wakes    [roles]time.Duration
+	began    time.Time // when the present call of the generator began
+	cut      time.Time // its messages are lost until then
+	grants   map[int]*grant
+	dead     bool
+	closing  bool
+	closed   time.Time
+	active   bool // has created an ID since the faults ended
+	newest   int64
 }
 
+// The roles of the goroutines of a process.
+const (
+	reading = iota // of the clock
+	creating
+	claiming
+	renewing
+	releasing
+	roles
+)
+
 // freeze waits while the process is paused.
-func (p *process) freeze() {
+func (p *process) freeze(role int) {
 	for {
 		p.s.mu.Lock()
 		left := time.Until(p.frozen)
 		// The goroutines of a process continue one after another, for the same order in each run.
-		p.wakes = (p.wakes + 1) % 900
-		late := p.wakes
+		p.wakes[role] = (p.wakes[role] + 1) % 190
+		late := time.Duration(role)*190 + p.wakes[role]
 		p.s.mu.Unlock()
 		if left <= 0 {
 			return
@@ -617,7 +629,7 @@ func (p *process) freeze() {
 
 // clock is the wall clock as the Keeper reads it.
 func (p *process) clock() time.Time {
-	p.freeze()
+	p.freeze(reading)
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	return p.m.now()
@@ -660,7 +672,7 @@ func (p *process) run() {
 			p.source = src
 			s.mu.Unlock()
 		}
-		if p.freeze(); p.ctx.Err() != nil {
+		if p.freeze(creating); p.ctx.Err() != nil {
 			break
 		}
 		s.mu.Lock()
@@ -722,7 +734,7 @@ func (p *process) Claim(ctx context.Context, pool nodelease.Pool, r nodelease.Re
 	if p.s.kind != "postgres" { // as in packages zklease and filelease
 		late = func(c nodelease.Claim) { _ = p.s.model.release(pool, c, c.After) }
 	}
-	c, err := p.send(ctx, func() (nodelease.Claim, error) { return p.s.model.claim(p.session, pool, r) }, late)
+	c, err := p.send(ctx, claiming, 0, func() (nodelease.Claim, error) { return p.s.model.claim(p.session, pool, r) }, late)
 	if err == nil {
 		p.s.mu.Lock()
 		defer p.s.mu.Unlock()
@@ -745,7 +757,7 @@ func trusted(granted, requested time.Duration) time.Duration {
 
 func (p *process) Renew(ctx context.Context, pool nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
 	sent := time.Now()
-	got, err := p.send(ctx, func() (nodelease.Claim, error) { return p.s.model.renew(p.session, pool, c, r) }, nil)
+	got, err := p.send(ctx, renewing, c.Number, func() (nodelease.Claim, error) { return p.s.model.renew(p.session, pool, c, r) }, nil)
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	g := p.grants[c.Number]
@@ -770,14 +782,15 @@ func (p *process) Renew(ctx context.Context, pool nodelease.Pool, c nodelease.Cl
 }
 
 func (p *process) Release(ctx context.Context, pool nodelease.Pool, c nodelease.Claim, mark int64) error {
-	_, err := p.send(ctx, func() (nodelease.Claim, error) { return nodelease.Claim{}, p.s.model.release(pool, c, mark) }, nil)
+	_, err := p.send(ctx, releasing, c.Number, func() (nodelease.Claim, error) { return nodelease.Claim{}, p.s.model.release(pool, c, mark) }, nil)
 	return err
 }
 
 // send makes a call of the store with a message and an answer, which can be slow or lost. If
 // the context ends, the call may take effect later. A call with late waits until an earlier
-// one has ended, and late gets the claim if the caller doesn't.
-func (p *process) send(ctx context.Context, do func() (nodelease.Claim, error), late func(nodelease.Claim)) (nodelease.Claim, error) {
+// one has ended, and late gets the claim if the caller doesn't. Each kind of message has its own
+// random numbers, because a process can send several at one moment, in any order.
+func (p *process) send(ctx context.Context, role, number int, do func() (nodelease.Claim, error), late func(nodelease.Claim)) (nodelease.Claim, error) {
 	type answer struct {
 		c   nodelease.Claim
 		err error
@@ -792,15 +805,21 @@ func (p *process) send(ctx context.Context, do func() (nodelease.Claim, error), 
 		}
 	}
 	s := p.s
-	p.freeze()
+	p.freeze(role)
 	s.mu.Lock()
 	if p.dead && !p.closing {
 		s.mu.Unlock()
 		done()
 		return nodelease.Claim{}, errKilled
 	}
-	out, back := p.travel(), p.travel()
-	deaf := p.r.IntN(20) == 0 && s.kind == "postgres" // ignores the context
+	kind := [2]int{role, number}
+	r := p.messages[kind]
+	if r == nil {
+		r = rand.New(rand.NewPCG(s.seed, 2<<32|uint64(p.serial)<<16|uint64(role)<<8|uint64(number)))
+		p.messages[kind] = r
+	}
+	out, back := s.travel(r), s.travel(r)
+	deaf := r.IntN(20) == 0 && s.kind == "postgres" // ignores the context
 	s.mu.Unlock()
 	answers := make(chan answer, 1)
 	gone := false
@@ -834,10 +853,10 @@ func (p *process) send(ctx context.Context, do func() (nodelease.Claim, error), 
 		gone = true
 		s.mu.Unlock()
 	case a := <-answers:
-		p.freeze()
+		p.freeze(role)
 		return a.c, a.err
 	}
-	p.freeze()
+	p.freeze(role)
 	select {
 	case a := <-answers: // at the last moment
 		return a.c, a.err
@@ -848,13 +867,13 @@ func (p *process) send(ctx context.Context, do func() (nodelease.Claim, error), 
 
 // travel returns the time that a message takes, or a negative time if it is lost. The caller
 // holds s.mu.
-func (p *process) travel() time.Duration {
-	d := time.Duration(p.r.ExpFloat64() * float64(5*time.Millisecond))
-	switch x := p.r.Float64(); {
-	case x < p.s.loss/2:
+func (s *simulation) travel(r *rand.Rand) time.Duration {
+	d := time.Duration(r.ExpFloat64() * float64(5*time.Millisecond))
+	switch x := r.Float64(); {
+	case x < s.loss/2:
 		return -1
-	case x < p.s.loss:
-		return time.Duration(p.r.Int64N(int64(p.s.ttl)))
+	case x < s.loss:
+		return time.Duration(r.Int64N(int64(s.ttl)))
 	}
 	return d
 }
