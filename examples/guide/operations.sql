@@ -1,17 +1,3 @@
--- [reserve]
-SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop');
-CREATE TABLE payments (
-    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(1023),
-    amount bigint NOT NULL
-);
-
--- [setting]
-ALTER DATABASE shop SET sortkey.node = 1023; -- for new sessions
-CREATE TABLE refunds (
-    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(),
-    amount bigint NOT NULL
-);
-
 -- [status]
 SELECT pool, number, state, holder, expires_at, term, mark, reserved
 FROM sortkey.node_status WHERE state <> 'free' ORDER BY pool, number;
@@ -35,11 +21,3 @@ GROUP BY t.parent ORDER BY maintained_at NULLS FIRST;
 SELECT t.parent, s.last_analyze
 FROM sortkey.partitioned_table t JOIN pg_stat_all_tables s ON s.relid = t.parent
 WHERE s.last_analyze IS NULL OR s.last_analyze < now() - interval '30 days';
-
--- [restored]
-UPDATE sortkey.node_pool SET timeline = 'restored';
-
--- [renumber]
-SELECT sortkey.reserve_node('snowflake', 1022, 'defaults of staging');
-ALTER TABLE payments ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(1022);
-ALTER DATABASE staging SET sortkey.node = 1022; -- for defaults without a number

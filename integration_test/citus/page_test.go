@@ -2,14 +2,12 @@ package citus
 
 import (
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
@@ -19,25 +17,17 @@ func TestPage(t *testing.T) {
 		role := c.Name + "_migrator"
 		c.Exec(t, "create role "+role)
 		defer c.Exec(t, "drop role "+role)
-		text, err := os.ReadFile("../../examples/citus/citus.sql")
-		must(t, err)
-		replace := strings.NewReplacer("DATABASE shop", "DATABASE "+c.Name, "ROLE migrator", "ROLE "+role)
-		parts := regexp.MustCompile(`(?m)^-- \[([a-z-]*)\]\n`).Split(replace.Replace(string(text)), -1)
-		run := func(conn *pgx.Conn, part int) {
+		run := func(conn *pgx.Conn, name string) {
 			t.Helper()
-			for _, s := range strings.SplitAfter(parts[part], ";\n") {
+			for _, s := range docs.One(t, "scaling-out", name).Replace("DATABASE shop", "DATABASE "+c.Name, "ROLE migrator", "ROLE "+role).Statements() {
 				_, err := conn.Exec(t.Context(), s)
 				must(t, err)
 			}
 		}
-		const nodes, tables, rows, lockTimeout = 1, 2, 3, 4
-		if len(parts) != lockTimeout+1 {
-			t.Fatalf("the file has %d parts", len(parts))
-		}
-		run(c.Conn(t), nodes)
-		run(c.Conn(t), tables)
+		run(c.Conn(t), "nodes")
+		run(c.Conn(t), "tables")
 		for i, server := range servers(c) {
-			run(server.Conn(t), rows)
+			run(server.Conn(t), "rows")
 			used := func(table string) []int {
 				return values[int](t, c.Conn(t), "select distinct sortkey.snowflake_node(id) from "+table+" order by 1")
 			}
@@ -62,7 +52,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("want the CHECK to reject -1, got %v", err)
 		}
 
-		run(c.Conn(t), lockTimeout)
+		run(c.Conn(t), "lock-timeout")
 		for i, worker := range c.Workers {
 			if settings := pgtest.Value[string](t, worker.Conn(t), "select rolconfig::text from pg_roles where rolname = $1", role); settings != "{lock_timeout=2s}" {
 				t.Errorf("worker %d has the settings %s for the role", i+1, settings)

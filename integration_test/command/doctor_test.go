@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
@@ -330,7 +331,7 @@ func TestDoctorIgnore(t *testing.T) {
 		wantFindings(t, diagnose(t, db), t1, u1, number)
 		wantFindings(t, diagnose(t, db, "--ignore", "key-ahead"), number)
 		wantFindings(t, diagnose(t, db, "--ignore", "key-ahead,node-unreserved"))
-		db.Exec(t, `COMMENT ON TABLE t IS 'Imported. sortkey: ignore int4-reference, key-ahead'`)
+		docs.One(t, "monitoring", "ignore").Replace("visits", "t").Run(t, db)
 		wantFindings(t, diagnose(t, db), u1, number)
 		r := sortkey(t, db, "doctor", "--ignore", "node-unreserved")
 		wantMatch(t, r.out, `^ ignored public\.t\.id: has a key .*: a clock was wrong \[key-ahead\], by the comment on the table$`, `^ problem public\.u\.id: has .* \[key-ahead\]$`,

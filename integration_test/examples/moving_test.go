@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/sortkey/sortkey/examples/moving/bigint"
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/rekey"
@@ -40,10 +40,10 @@ func TestMovingToBigint(t *testing.T) {
 		must(t, old.Create(&ada).Error)
 
 		conn := db.Conn(t)
-		wantRows(t, conn, "look.sql", "customers id integer  nextval('customers_id_seq'::regclass)", "orders customer_id integer  <nil>", "orders id bigint a <nil>")
-		runFile(t, conn, "integer.sql")
-		runFile(t, conn, "identity.sql")
-		wantRows(t, conn, "look.sql", "customers id bigint  nextval('customers_id_seq'::regclass)", "orders customer_id bigint  <nil>", "orders id bigint d <nil>")
+		wantRows(t, conn, "look", "customers id integer  nextval('customers_id_seq'::regclass)", "orders customer_id integer  <nil>", "orders id bigint a <nil>")
+		docs.One(t, "moving-a-model", "integer").Run(t, db)
+		docs.One(t, "moving-a-model", "identity").Run(t, db)
+		wantRows(t, conn, "look", "customers id bigint  nextval('customers_id_seq'::regclass)", "orders customer_id bigint  <nil>", "orders id bigint d <nil>")
 
 		old = db.GORM(t, nil) // the old connections have cached plans for the old types
 
@@ -90,7 +90,7 @@ func TestMovingToBigint(t *testing.T) {
 		}
 
 		// A new table refers to old and new rows.
-		runFile(t, conn, "refunds.sql")
+		docs.One(t, "moving-a-model", "refunds").Run(t, db)
 		must(t, new.AutoMigrate(&bigint.Refund{}))
 		for _, s := range statements.With("ALTER") {
 			// AutoMigrate adds the foreign keys a second time, under its own names.
@@ -108,8 +108,8 @@ func TestMovingToBigint(t *testing.T) {
 			t.Errorf("found %+v", refund)
 		}
 
-		runFile(t, conn, "cleanup.sql")
-		wantRows(t, conn, "look.sql", "customers id bigint  <nil>", "orders customer_id bigint  <nil>", "orders id bigint  <nil>")
+		docs.One(t, "moving-a-model", "cleanup").Run(t, db)
+		wantRows(t, conn, "look", "customers id bigint  <nil>", "orders customer_id bigint  <nil>", "orders id bigint  <nil>")
 		must(t, new.Create(&bigint.Customer{Name: "Dora", Orders: []bigint.Order{{Total: 6}}}).Error)
 		if err := old.Create(&before.Customer{Name: "Ed"}).Error; err == nil {
 			t.Error("the old version still creates rows after the cleanup")
@@ -125,13 +125,13 @@ func TestMovingByAutoMigrate(t *testing.T) {
 		must(t, old.AutoMigrate(&before.Customer{}, &before.Order{}))
 		conn := db.Conn(t)
 		columns := []string{"customers id bigint  nextval('customers_id_seq'::regclass)", "orders customer_id bigint  <nil>", "orders id bigint  nextval('orders_id_seq'::regclass)"}
-		wantRows(t, conn, "look.sql", columns...)
+		wantRows(t, conn, "look", columns...)
 		must(t, old.Create(&before.Customer{Name: "Ada", Orders: []before.Order{{}}}).Error)
 
 		new := db.GORM(t, nil)
 		must(t, bigint.Open(new, 1))
 		must(t, new.AutoMigrate(&bigint.Customer{}, &bigint.Order{}, &bigint.Refund{}))
-		wantRows(t, conn, "look.sql", columns...)
+		wantRows(t, conn, "look", columns...)
 		bob := bigint.Customer{Name: "Bob", Orders: []bigint.Order{{}}}
 		must(t, new.Create(&bob).Error)
 		must(t, new.Create(&bigint.Refund{OrderID: bob.Orders[0].ID}).Error)
@@ -215,37 +215,14 @@ func TestReplacingKeys(t *testing.T) {
 		if err := changed.Create(&after.Order{CustomerID: unknown}).Error; err == nil || !strings.Contains(err.Error(), "fk_customers_orders") {
 			t.Errorf("create an order with an unknown customer: got %v", err)
 		}
-		wantRows(t, db.Conn(t), "references.sql", "orders fk_customers_orders FOREIGN KEY (customer_id) REFERENCES customers(id)")
+		wantRows(t, db.Conn(t), "references", "orders fk_customers_orders FOREIGN KEY (customer_id) REFERENCES customers(id)")
 	})
 }
 
-// runFile runs the statements of a file one at a time on one connection, as psql
-// does.
-func runFile(t *testing.T, conn *pgx.Conn, name string) {
-	t.Helper()
-	must(t, tryFile(t, conn, name))
-}
-
-func tryFile(t *testing.T, conn *pgx.Conn, name string) error {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join("../../examples/moving", name))
-	must(t, err)
-	for _, statement := range strings.Split(string(b), ";") {
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			_, rollback := conn.Exec(t.Context(), "ROLLBACK")
-			must(t, rollback)
-			return fmt.Errorf("%s: %w", strings.TrimSpace(statement), err)
-		}
-	}
-	return nil
-}
-
-// wantRows compares the result of a file's query, sorted, with want.
+// wantRows compares the result of a query of docs/moving-a-model.md, sorted, with want.
 func wantRows(t *testing.T, conn *pgx.Conn, name string, want ...string) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("../../examples/moving", name))
-	must(t, err)
-	rows, err := conn.Query(t.Context(), string(b))
+	rows, err := conn.Query(t.Context(), docs.One(t, "moving-a-model", name).SQL)
 	must(t, err)
 	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
 		values, err := row.Values()

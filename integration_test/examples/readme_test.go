@@ -2,7 +2,6 @@ package examples
 
 import (
 	"errors"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/sortkey/sortkey/examples/readme"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 )
@@ -39,17 +39,10 @@ func TestREADMEInGo(t *testing.T) {
 // The first SQL of docs/migrating.md runs, and an instance doesn't claim the node number of the
 // default.
 func TestFirstSQL(t *testing.T) {
-	source, err := os.ReadFile("../../examples/readme/readme.sql")
-	must(t, err)
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 		conn := db.Conn(t)
-		// One by one, as in psql: CALL can't be in a transaction with others.
-		for _, statement := range regexp.MustCompile(`;( --.*)?\n`).Split(string(source), -1) {
-			if _, err := conn.Exec(t.Context(), statement); err != nil {
-				t.Fatalf("%v\nin: %s", err, statement)
-			}
-		}
+		docs.One(t, "migrating", "payments").Run(t, db)
 		gen, err := readme.ClaimIDs(t.Context(), db.SQL(t))
 		must(t, err)
 		id, err := gen.Next()

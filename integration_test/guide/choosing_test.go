@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,17 +14,10 @@ import (
 
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 )
-
-// pageText returns the text of a page of docs.
-func pageText(t *testing.T, page string) string {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/" + page + ".md")
-	must(t, err)
-	return string(text)
-}
 
 // number parses a number as pages write it, such as 108,270.
 func number(t *testing.T, s string) float64 {
@@ -67,7 +59,7 @@ func TestChoosingFormats(t *testing.T) {
 	lastUUID := idtype.MustParseUUID("ffffffff-ffff-7fff-bfff-ffffffffffff")
 	uuidEnd, err := lastUUID.Time()
 	must(t, err)
-	page := pageText(t, "choosing")
+	page := docs.Page(t, "choosing")
 	for _, row := range []string{
 		fmt.Sprintf("| `Snowflake` | %d | `bigint` | 18 or 19 digits: `779300444248735744` | %s | %d | %s |",
 			bits.Len64(idtype.MaxSnowflake), thousands((a.Sequence+1)*1000), (a.Datacenter+1)*(a.Worker+1), instant(a.Time)),
@@ -175,7 +167,7 @@ func TestChoosingDocuments(t *testing.T) {
 
 // The probabilities in the page agree with its formulas.
 func TestChoosingOdds(t *testing.T) {
-	page := pageText(t, "choosing")
+	page := docs.Page(t, "choosing")
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| ([\d.]+) \| ([\d.,]+) \|$`).FindAllStringSubmatch(page, -1)
 	if len(rows) != 5 {
 		t.Fatalf("expected 5 rows of collisions, got %d", len(rows))
@@ -204,7 +196,7 @@ func TestChoosingTyped(t *testing.T) {
 		t.Errorf("customer with another metabyte: expected %v, got %v", idtype.ErrRange, err)
 	}
 	b, err := json.Marshal(guide.Order{ID: 779300444248735744}.ID)
-	if err != nil || !strings.Contains(pageText(t, "choosing"), " In JSON its ID is "+string(b)+".") {
+	if err != nil || !strings.Contains(docs.Page(t, "choosing"), " In JSON its ID is "+string(b)+".") {
 		t.Errorf("the page doesn't contain %s, %v", b, err)
 	}
 }
@@ -230,7 +222,7 @@ func TestChoosingUpload(t *testing.T) {
 // The page's JSON and its rounded number are correct: JavaScript numbers are
 // 64-bit floats.
 func TestChoosingJavaScript(t *testing.T) {
-	page := pageText(t, "choosing")
+	page := docs.Page(t, "choosing")
 	line := guide.Line{
 		Snowflake: 779300444248735745, SnowflakeSI: 1781273964118016, UID60: idtype.MustParseUID60("7TEAe6SwuZ"),
 		Spread64: idtype.MustParseSpread64("cb54ecf2840a0015"), Sno: idtype.MustParseSno("brpk4q72xwf2m63l"),
@@ -268,7 +260,7 @@ func TestChoosingJavaScript(t *testing.T) {
 
 // Inserts of ascending keys change a few pages, inserts of other keys hundreds.
 func TestChoosingPages(t *testing.T) {
-	page := pageText(t, "choosing")
+	page := docs.Page(t, "choosing")
 	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		checkpoint := func() string {
@@ -279,11 +271,11 @@ func TestChoosingPages(t *testing.T) {
 		for last := ""; last == "" || last != checkpoint(); {
 			plans = nil
 			db.Exec(t, "DROP TABLE IF EXISTS ordered, spread, random")
-			for _, p := range pieces(t, "choosing.sql") {
-				for _, s := range p.statements() {
+			for _, p := range docs.File(t, "examples/guide/choosing.sql") {
+				for _, s := range p.Statements() {
 					results, err := conn.PgConn().Exec(t.Context(), s).ReadAll()
 					if err != nil {
-						t.Fatalf("[%s]: %v\nin: %s", p.name, err, s)
+						t.Fatalf("[%s]: %v\nin: %s", p.Name, err, s)
 					}
 					if strings.HasPrefix(strings.TrimSpace(s), "EXPLAIN") {
 						plans = append(plans, string(results[0].Rows[1][0]))

@@ -1,9 +1,10 @@
-// Package guide tests the code of the pages in docs, which is in examples/guide.
+// Package guide tests the code of the pages in docs: the Go code in examples/guide, and the SQL as
+// it stands in the pages.
 //
 // # What it shows
 //
 // Each file tests the pages on one subject: choosing, migrating, operations, partitioning, scaling,
-// security and storage. The SQL runs in the order of the page. Tests compare the output, tables
+// security and storage. Tests compare the output, tables
 // and figures on a page with the results of the code and the server. They also check claims, such
 // as that a role can do everything that a page grants, and nothing else.
 //
@@ -12,9 +13,8 @@
 //
 // # Fixtures
 //
-// A piece is a part of a file of SQL, from one heading to the next. A heading is a comment with
-// the name of the piece in brackets. Pages refer to pieces by their names. The template migrated is a database after migrations.Up. Each
-// test creates the tables of its page.
+// Package internal/docs reads the SQL of a page by its names. The template migrated is a database
+// after migrations.Up. Each test creates the tables of its page.
 //
 // # Running
 //

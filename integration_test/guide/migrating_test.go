@@ -18,6 +18,7 @@ import (
 
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/metrics"
 	"github.com/sortkey/sortkey/migrations"
@@ -45,9 +46,9 @@ func migratingGrants(t *testing.T, db *pgtest.DB, owner, app string) {
 	t.Helper()
 	ctx := t.Context()
 	grant := func(role string) {
-		p := pieceOf(t, "security.sql", role)
-		p.sql = regexp.MustCompile(`TO (app|monitoring);`).ReplaceAllString(p.sql, "TO "+app+";")
-		p.run(t, db)
+		p := docs.One(t, "security", role)
+		p.SQL = regexp.MustCompile(`TO (app|monitoring);`).ReplaceAllString(p.SQL, "TO "+app+";")
+		p.Run(t, db)
 	}
 	if err := guide.Verify(ctx, as(t, db, app)); err == nil || !strings.Contains(err.Error(), "GRANT USAGE") {
 		t.Errorf("Verify: expected an error with the missing GRANT for a role without rights, got %v", err)
@@ -116,7 +117,7 @@ func migratingGrants(t *testing.T, db *pgtest.DB, owner, app string) {
 	db.Exec(t, "ALTER DATABASE "+db.Name+" OWNER TO CURRENT_USER") // drop the roles afterwards
 }
 
-// The SQL of docs/migrating.md works, in the order of migrating.sql.
+// The SQL of docs/migrating.md and docs/coming-from.md works.
 func TestMigratingSQL(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
@@ -130,20 +131,21 @@ func TestMigratingSQL(t *testing.T) {
 				}
 			}
 		})
-		for _, p := range pieces(t, "migrating.sql") {
-			p.sql = roles.Replace(p.sql)
-			switch p.name {
+		all := docs.SQL(t, "migrating", "role", "parameter", "checks", "payments")[:3] // TestFirstSQL runs the last one
+		for _, p := range append(all, docs.SQL(t, "coming-from", "goose", "identity", "backfill")...) {
+			p.SQL = roles.Replace(p.SQL)
+			switch p.Name {
 			case "role":
 				if err := guide.Install(ctx, as(t, db, owner)); err == nil {
 					t.Error("Install: expected an error for a role without rights, got none")
 				}
-				p.run(t, db)
+				p.Run(t, db)
 				must(t, guide.Install(ctx, as(t, db, owner)))
 			case "parameter":
 				if _, err := as(t, db, owner).ExecContext(ctx, fmt.Sprintf("ALTER ROLE %s SET sortkey.node = 1021", owner)); err == nil || !strings.Contains(err.Error(), "permission denied") {
 					t.Errorf("expected the setting to need a privilege, got %v", err)
 				}
-				p.run(t, db)
+				p.Run(t, db)
 				_, err := as(t, db, owner).ExecContext(ctx, fmt.Sprintf("ALTER ROLE %s SET sortkey.node = 1021", owner))
 				must(t, err)
 				db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', 1021, 'defaults'); ALTER DATABASE %s SET sortkey.node = 1021", db.Name))
@@ -151,7 +153,7 @@ func TestMigratingSQL(t *testing.T) {
 				migratingGrants(t, db, owner, app)
 			case "goose":
 				db.Exec(t, "CREATE TABLE orders (id bigserial PRIMARY KEY, total bigint); INSERT INTO orders (total) VALUES (1), (2)")
-				migration := gooseFile(t, pool, p.sql)
+				migration := gooseFile(t, pool, p.SQL)
 				_, err := migration.Up(ctx)
 				must(t, err)
 				const insert = "INSERT INTO orders (total) VALUES (3) RETURNING id > 1000, sortkey.snowflake_node(id)"
@@ -165,7 +167,7 @@ func TestMigratingSQL(t *testing.T) {
 				has(t, "down", lines(t, conn, "INSERT INTO orders (total) VALUES (4) RETURNING id"), "3")
 			case "identity":
 				db.Exec(t, "CREATE TABLE invoices (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, total bigint); INSERT INTO invoices (total) VALUES (1), (2)")
-				migration := gooseFile(t, pool, p.sql)
+				migration := gooseFile(t, pool, p.SQL)
 				_, err := migration.Up(ctx)
 				must(t, err)
 				has(t, "up", lines(t, conn, "INSERT INTO invoices (total) VALUES (3) RETURNING id > 1000000000000000, sortkey.snowflake_node(id)"), "t|1021")
@@ -173,14 +175,12 @@ func TestMigratingSQL(t *testing.T) {
 				must(t, err)
 				has(t, "down", lines(t, conn, "INSERT INTO invoices (total) VALUES (4) RETURNING id"), "3")
 			case "checks":
-				checks(t, db, p.sql)
+				checks(t, db, p.SQL)
 			case "backfill":
 				db.Exec(t, "CREATE TABLE documents (id uuid PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT '2026-11-01 00:00:00.001Z'); INSERT INTO documents SELECT gen_random_uuid() FROM generate_series(1, 10)")
-				p.run(t, db)
-				has(t, p.name, lines(t, conn, `SELECT min(sortkey.sno_time(key)) = '2026-11-01Z', max(sortkey.sno_time(key)) = '2026-11-01Z',
+				p.Run(t, db)
+				has(t, p.Name, lines(t, conn, `SELECT min(sortkey.sno_time(key)) = '2026-11-01Z', max(sortkey.sno_time(key)) = '2026-11-01Z',
 					count(DISTINCT key), min(sortkey.sno_node(key)), (array_agg(id ORDER BY id) = array_agg(id ORDER BY key)) FROM documents`), "t|t|10|65535|t")
-			default:
-				t.Errorf("no test runs [%s]", p.name)
 			}
 		}
 		// Down fails while a column uses a domain, and works afterwards.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
@@ -69,7 +70,7 @@ func claimIDs(t *testing.T, leases *sql.DB) *nodelease.Generator[idtype.Snowflak
 	return ids
 }
 
-// The SQL of docs/operations.md works, in the order of operations.sql.
+// The SQL of docs/node-numbers.md and docs/operations.md works, and the queries of operations.sql.
 func TestOperationsSQL(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
@@ -82,14 +83,18 @@ func TestOperationsSQL(t *testing.T) {
 				has(t, "the default of "+table, lines(t, db.Conn(t), "INSERT INTO "+table+" (amount) VALUES (1) RETURNING sortkey.snowflake_node(id)"), fmt.Sprint(node))
 			}
 		}
-		for _, p := range pieces(t, "operations.sql") {
-			switch p.name {
+		all := append(docs.SQL(t, "node-numbers", "reserve", "setting"), docs.File(t, "examples/guide/operations.sql")...)
+		if hosted := docs.SQL(t, "hosted", "reserve"); hosted[0].SQL != all[0].SQL {
+			t.Errorf("docs/hosted.md: want the SQL of docs/node-numbers.md, got %s", hosted[0].SQL)
+		}
+		for _, p := range append(all, docs.SQL(t, "operations", "restored", "renumber")...) {
+			switch p.Name {
 			case "reserve", "setting":
-				p.run(t, db)
+				p.Run(t, db)
 			case "status":
 				checkDefaults(1023)
 				ids = claimIDs(t, pool)
-				has(t, p.name, lines(t, conn, p.sql), "snowflake|0|held|*, process *|*|1|*|", "snowflake|1023|reserved|*|defaults of shop")
+				has(t, p.Name, lines(t, conn, p.SQL), "snowflake|0|held|*, process *|*|1|*|", "snowflake|1023|reserved|*|defaults of shop")
 			case "partitions":
 				long, err := migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{At: time.Now().AddDate(-1, 0, 0)})
 				must(t, err)
@@ -97,23 +102,23 @@ func TestOperationsSQL(t *testing.T) {
 					t.Errorf("expected 6 steps, got %v", long)
 				}
 				db.Exec(t, "INSERT INTO events SELECT sortkey.snowflake_floor(now())")
-				has(t, p.name, lines(t, conn, p.sql), "events|4|1")
+				has(t, p.Name, lines(t, conn, p.SQL), "events|4|1")
 				_, err = migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{})
 				must(t, err)
-				has(t, p.name, lines(t, conn, p.sql))
+				has(t, p.Name, lines(t, conn, p.SQL))
 			case "maintained":
-				has(t, p.name, lines(t, conn, p.sql), "events|*|0")
+				has(t, p.Name, lines(t, conn, p.SQL), "events|*|0")
 				db.Exec(t, "CREATE TABLE never (LIKE events) PARTITION BY RANGE (id); SELECT sortkey.manage_partitions('never', '1 month', default_partition => false)")
-				has(t, p.name, lines(t, conn, p.sql), "never||0", "events|*-*|0")
+				has(t, p.Name, lines(t, conn, p.SQL), "never||0", "events|*-*|0")
 			case "analyzed":
-				has(t, p.name, lines(t, conn, p.sql), "events|", "never|")
+				has(t, p.Name, lines(t, conn, p.SQL), "events|", "never|")
 				db.Exec(t, "ANALYZE events")
-				has(t, p.name, lines(t, conn, p.sql), "never|")
+				has(t, p.Name, lines(t, conn, p.SQL), "never|")
 			case "defaults":
 				db.Exec(t, "INSERT INTO events VALUES (1)")
-				has(t, p.name, lines(t, conn, p.sql), "events|events_default|8192")
+				has(t, p.Name, lines(t, conn, p.SQL), "events|events_default|8192")
 			case "restored":
-				p.run(t, db)
+				p.Run(t, db)
 				layout := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
 				if _, err := nodelease.Acquire(ctx, pglease.New(pool, pglease.Config{}), layout, nodelease.Options{Wait: -1}); !errors.Is(err, nodelease.ErrClockBehind) {
 					t.Errorf("expected %v before the TTL is over, got %v", nodelease.ErrClockBehind, err)
@@ -124,7 +129,7 @@ func TestOperationsSQL(t *testing.T) {
 			case "renumber":
 				// The pool is fenced after [restored]. Lift that: a copy reserves its numbers before its programs claim.
 				db.Exec(t, "UPDATE sortkey.node_pool SET fenced_until = '-infinity'")
-				p.run(t, db)
+				p.Run(t, db)
 				checkDefaults(1022)
 				options := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["options"] = "-c sortkey.node=1023" }) // as in the URL of the page
 				has(t, "a connection string", lines(t, db.Conn(t, options), "SELECT sortkey.snowflake_node(sortkey.next_snowflake())"), "1023")
@@ -134,7 +139,7 @@ func TestOperationsSQL(t *testing.T) {
 					t.Errorf("expected an error without a number, got %v", err)
 				}
 			default:
-				t.Errorf("no test runs [%s]", p.name)
+				t.Errorf("no test runs [%s]", p.Name)
 			}
 		}
 	})

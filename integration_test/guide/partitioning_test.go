@@ -11,17 +11,9 @@ import (
 
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
-
-// shown returns the text blocks of a page, which show the output of the SQL above.
-func shown(t *testing.T, page string) (blocks []string) {
-	t.Helper()
-	for _, m := range regexp.MustCompile("(?ms)^```text\n(.*?)^```$").FindAllStringSubmatch(pageText(t, page), -1) {
-		blocks = append(blocks, m[1])
-	}
-	return blocks
-}
 
 var (
 	// Plans in pages omit the scan types and conditions of partitions.
@@ -40,52 +32,44 @@ func plan(explained []string) string {
 	return out.String()
 }
 
-// The SQL of docs/partitioning.md works, in the order of partitioning.sql.
+// The SQL of docs/partitioning.md works.
 func TestPartitioningSQL(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
-		plans := shown(t, "partitioning")
-		wantPlan := func(explained []string) {
-			t.Helper()
-			if len(plans) == 0 {
-				t.Fatal("the page has fewer plans")
-			}
-			if got := plan(explained); got != plans[0] {
-				t.Errorf("got\n%swant\n%s", got, plans[0])
-			}
-			plans = plans[1:]
-		}
 		lines(t, conn, "SET timezone = 'UTC'")
 		now := time.Now().UTC()
-		for _, p := range pieces(t, "partitioning.sql") {
-			switch p.name {
+		wantPlan := func(what, query, want string) {
+			t.Helper()
+			if got := plan(lines(t, conn, query)); got != want {
+				t.Errorf("%s: got\n%swant\n%s", what, got, want)
+			}
+		}
+		for _, p := range docs.SQL(t, "partitioning", "table", "manage", "window", "prepared", "plan", "maintain", "log", "analyze", "publication", "check", "attach", "partman-table", "partman") {
+			switch p.Name {
 			case "table":
-				p.run(t, db)
+				p.Run(t, db)
 			case "manage":
-				p.run(t, db)
+				p.Run(t, db)
 				// The plans in the page are for partitions of November 2026.
 				db.Exec(t, "CALL sortkey.maintain_partitions(at => '2026-11-02 12:00Z')")
 			case "window":
-				wantPlan(lines(t, conn, p.sql))
-			case "everything":
-				want := "Append\n"
+				wantPlan(p.Name, p.SQL, p.Output)
+				// A filter on the time of the key reads all partitions.
+				everything := "Append\n"
 				for _, partition := range []string{"p20261102", "p20261103", "p20261104", "p20261105", "p20261106", "default"} {
-					want += "  ->  Scan on events_" + partition + "\n"
+					everything += "  ->  Scan on events_" + partition + "\n"
 				}
-				if got := plan(lines(t, conn, p.sql)); got != want {
-					t.Errorf("got\n%swant\n%s", got, want)
-				}
+				wantPlan("a filter on the time", "EXPLAIN (COSTS OFF) SELECT * FROM events WHERE sortkey.snowflake_time(id) >= '2026-11-02Z' AND sortkey.snowflake_time(id) < '2026-11-03Z'", everything)
 			case "prepared":
-				wantPlan(lines(t, conn, p.sql))
+				wantPlan(p.Name, p.SQL, p.Output)
 				lines(t, conn, "RESET plan_cache_mode")
-			case "now":
-				// All partitions but the default one are older.
-				if got := plan(lines(t, conn, p.sql)); got != "Append\n  Subplans Removed: 5\n  ->  Scan on events_default\n" && now.After(time.Date(2026, 11, 8, 0, 0, 0, 0, time.UTC)) {
-					t.Errorf("got\n%s", got)
+				if now.After(time.Date(2026, 11, 8, 0, 0, 0, 0, time.UTC)) { // all partitions but the default one are older
+					wantPlan("a time of the server's clock", "EXPLAIN (COSTS OFF) SELECT * FROM events WHERE id >= sortkey.snowflake_floor(now() - interval '1 hour')",
+						"Append\n  Subplans Removed: 5\n  ->  Scan on events_default\n")
 				}
 			case "plan":
 				// Today's partition doesn't exist yet.
-				if got := strings.Join(lines(t, conn, p.sql), "\n"); !strings.Contains(got, "create|public.events_p"+now.Format("20060102")+"|"+now.Format("2006-01-02 00:00:00+00")) &&
+				if got := strings.Join(lines(t, conn, p.SQL), "\n"); !strings.Contains(got, "create|public.events_p"+now.Format("20060102")+"|"+now.Format("2006-01-02 00:00:00+00")) &&
 					time.Now().UTC().YearDay() == now.YearDay() {
 					t.Errorf("expected a step that creates today's partition, got %s", got)
 				}
@@ -93,7 +77,7 @@ func TestPartitioningSQL(t *testing.T) {
 				db.Exec(t, "SELECT sortkey.unmanage_partitions('events'); CREATE TABLE kept (LIKE events INCLUDING ALL) PARTITION BY RANGE (id);"+
 					"SELECT sortkey.manage_partitions('kept', every => '1 day', premake => 4, retention => '90 days', retention_action => 'drop');")
 				db.Exec(t, "CALL sortkey.maintain_partitions(at => now() - interval '100 days')")
-				p.run(t, db)
+				p.Run(t, db)
 				var want []string
 				for n := range 5 {
 					want = append(want, "kept_p"+now.AddDate(0, 0, n).Format("20060102"))
@@ -104,31 +88,31 @@ func TestPartitioningSQL(t *testing.T) {
 				}
 				db.Exec(t, "SELECT sortkey.unmanage_partitions('kept'); SELECT sortkey.manage_partitions('events', every => '1 day')")
 			case "log":
-				has(t, p.name, lines(t, conn, p.sql)[:2], "public.kept|*|maintain||1|done|", "public.kept|*|drop|public.kept_p*|1|done|")
-			case "without":
-				p.run(t, db)
-				has(t, p.name, lines(t, conn, "SELECT action, count(*) FROM sortkey.plan_partitions('events') WHERE action <> 'detach' AND upper IS NULL OR action = 'create' GROUP BY 1 ORDER BY 1"),
+				has(t, p.Name, lines(t, conn, p.SQL)[:2], "public.kept|*|maintain||1|done|", "public.kept|*|drop|public.kept_p*|1|done|")
+				// Without a default partition, the maintenance drops it.
+				db.Exec(t, "SELECT sortkey.manage_partitions('events', every => '1 day', premake => 30, retention => '90 days', retention_action => 'drop', default_partition => false)")
+				has(t, "without a default partition", lines(t, conn, "SELECT action, count(*) FROM sortkey.plan_partitions('events') WHERE action <> 'detach' AND upper IS NULL OR action = 'create' GROUP BY 1 ORDER BY 1"),
 					"create|*", "drop|1")
 				db.Exec(t, "SELECT sortkey.manage_partitions('events', every => '1 day')")
 			case "analyze":
-				p.run(t, db)
+				p.Run(t, db)
 				has(t, "statistics", lines(t, conn, "SELECT DISTINCT inherited FROM pg_stats WHERE tablename = 'events'"))
 				db.Exec(t, "INSERT INTO events VALUES (sortkey.snowflake_floor('2026-11-02Z'), 'x')")
-				p.run(t, db)
+				p.Run(t, db)
 				has(t, "statistics", lines(t, conn, "SELECT DISTINCT inherited FROM pg_stats WHERE tablename = 'events'"), "t")
 			case "publication": // see TestPartitioningReplicated
 			case "check":
 				db.Exec(t, `CREATE TABLE visits (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, page text NOT NULL DEFAULT '/' CHECK (page <> ''));
 					CREATE INDEX visits_page ON visits (page);
 					INSERT INTO visits OVERRIDING SYSTEM VALUE VALUES (17), (sortkey.snowflake_floor('2026-11-02Z') + 5)`)
-				p.run(t, db)
+				p.Run(t, db)
 			case "attach":
 				// A statement that was prepared before the change still works.
 				user := db.Conn(t)
 				var before, after int
 				const count = "SELECT count(*) FROM visits WHERE id > $1"
 				must(t, user.QueryRow(t.Context(), count, 0).Scan(&before))
-				p.run(t, db)
+				p.Run(t, db)
 				must(t, user.QueryRow(t.Context(), count, 0).Scan(&after))
 				if before != 2 || after != 2 {
 					t.Errorf("expected 2 rows before and after, got %d and %d", before, after)
@@ -148,12 +132,7 @@ func TestPartitioningSQL(t *testing.T) {
 					}
 				}
 			case "partman-table", "partman": // see TestPartmanSQL
-			default:
-				t.Errorf("no test runs [%s]", p.name)
 			}
-		}
-		if len(plans) != 0 {
-			t.Errorf("the page has %d more plans than the SQL", len(plans))
 		}
 	})
 }
@@ -162,9 +141,9 @@ func TestPartitioningSQL(t *testing.T) {
 func TestAttachReadsNothing(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "CREATE TABLE visits (id bigint PRIMARY KEY); INSERT INTO visits VALUES (17)")
-		pieceOf(t, "partitioning.sql", "check").run(t, db)
+		docs.One(t, "partitioning", "check").Run(t, db)
 		conn := db.Conn(t)
-		for _, s := range pieceOf(t, "partitioning.sql", "attach").statements() {
+		for _, s := range docs.One(t, "partitioning", "attach").Statements() {
 			if _, err := conn.Exec(t.Context(), s); err != nil {
 				t.Fatalf("%v\nin: %s", err, s)
 			}
@@ -177,7 +156,7 @@ func TestAttachReadsNothing(t *testing.T) {
 
 // The statements of the page move a second identity column to the new table.
 func TestAttachIdentity(t *testing.T) {
-	page := pageText(t, "partitioning")
+	page := docs.Page(t, "partitioning")
 	before, after := "ALTER TABLE visits_before_2027 ALTER n DROP IDENTITY", "ALTER TABLE visits ALTER n ADD GENERATED BY DEFAULT AS IDENTITY (START 1000)"
 	for _, s := range []string{before, after} {
 		if !strings.Contains(page, "`"+s+"`") {
@@ -187,7 +166,7 @@ func TestAttachIdentity(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE visits (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, n int GENERATED ALWAYS AS IDENTITY);
 			INSERT INTO visits DEFAULT VALUES; INSERT INTO visits DEFAULT VALUES`)
-		pieceOf(t, "partitioning.sql", "check").run(t, db)
+		docs.One(t, "partitioning", "check").Run(t, db)
 		conn := db.Conn(t)
 		exec := func(s string) {
 			t.Helper()
@@ -195,7 +174,7 @@ func TestAttachIdentity(t *testing.T) {
 				t.Fatalf("%v\nin: %s", err, s)
 			}
 		}
-		for _, s := range pieceOf(t, "partitioning.sql", "attach").statements() {
+		for _, s := range docs.One(t, "partitioning", "attach").Statements() {
 			if strings.Contains(s, "ATTACH PARTITION") {
 				exec(before)
 				exec(s)
@@ -225,16 +204,14 @@ func TestPartitioningGrants(t *testing.T) {
 			_, err := conn.Exec(t.Context(), sql)
 			return err
 		}
-		grants := pieceOf(t, "security.sql", "maintenance")
-		grants.sql = strings.NewReplacer("app_owner", owner).Replace(grants.sql)
-		monitoring := pieceOf(t, "security.sql", "monitoring")
-		monitoring.sql = strings.ReplaceAll(monitoring.sql, "TO monitoring", "TO "+dba)
+		grants := docs.One(t, "security", "maintenance")
+		monitoring := docs.One(t, "security", "monitoring")
 		const manage, maintain = "SELECT sortkey.manage_partitions('app.events', '1 day', premake => 2)", "CALL sortkey.maintain_partitions(at => '2026-11-21 12:00Z')"
 		if err := as(owner, manage); err == nil || !strings.Contains(err.Error(), "permission denied") {
 			t.Errorf("want permission denied before the grants, got %v", err)
 		}
-		grants.run(t, db)
-		monitoring.run(t, db)
+		grants.Replace("app_owner", owner).Run(t, db)
+		monitoring.Replace("TO monitoring", "TO "+dba).Run(t, db)
 		must(t, as(owner, manage))
 		must(t, as(owner, maintain))
 		db.Exec(t, "INSERT INTO app.events VALUES (sortkey.snowflake_floor('2026-10-12Z'))") // for maintenance to move
@@ -247,7 +224,7 @@ func TestPartitioningGrants(t *testing.T) {
 		has(t, "the log", lines(t, conn, "SELECT role, count(*), count(*) FILTER (WHERE outcome = 'done') FROM sortkey.partition_log GROUP BY role ORDER BY role"),
 			owner+"|5|5", member+"|3|3")
 		// The DBA needs no right to the schema of the table.
-		has(t, "the last maintenance", lines(t, conn, pieceOf(t, "operations.sql", "maintained").sql), "app.events|*-*|0")
+		has(t, "the last maintenance", lines(t, conn, docs.File(t, "examples/guide/operations.sql")[3].SQL), "app.events|*-*|0")
 		for _, denied := range []string{"DELETE FROM sortkey.partition_log", "SELECT * FROM app.events", "INSERT INTO sortkey.partitioned_table SELECT * FROM sortkey.partitioned_table"} {
 			if err := as(dba, denied); err == nil || !strings.Contains(err.Error(), "permission denied") {
 				t.Errorf("%s: want permission denied, got %v", denied, err)
@@ -271,11 +248,11 @@ func TestPartitioningReplicated(t *testing.T) {
 		const at = "2026-11-02 12:00Z"
 		for _, db := range []*pgtest.DB{publisher, subscriber} {
 			migrate(t, db)
-			pieceOf(t, "partitioning.sql", "table").run(t, db)
+			docs.One(t, "partitioning", "table").Run(t, db)
 			db.Exec(t, "SELECT sortkey.manage_partitions('events', every => '1 day', premake => 1)")
 			db.Exec(t, "CALL sortkey.maintain_partitions(at => '"+at+"')")
 		}
-		pieceOf(t, "partitioning.sql", "publication").run(t, publisher)
+		docs.One(t, "partitioning", "publication").Run(t, publisher)
 		subscriber.Exec(t, "CREATE SUBSCRIPTION events CONNECTION '"+link.URL(t, publisher)+"' PUBLICATION events WITH (copy_data = false)")
 		places := func(db *pgtest.DB) []string {
 			return lines(t, db.Conn(t), "SELECT tableoid::regclass, kind FROM events ORDER BY id")
@@ -364,11 +341,8 @@ func TestPartmanSQL(t *testing.T) {
 		migrate(t, db)
 		db.Exec(t, "CREATE SCHEMA partman; CREATE EXTENSION pg_partman SCHEMA partman")
 		conn := db.Conn(t)
-		for _, p := range pieces(t, "partitioning.sql") {
-			if strings.HasPrefix(p.name, "partman") {
-				p.run(t, db)
-			}
-		}
+		docs.One(t, "partitioning", "partman-table").Run(t, db)
+		docs.One(t, "partitioning", "partman").Run(t, db)
 		id, err := idtype.NewSno('m')
 		must(t, err)
 		has(t, "a message", lines(t, conn, fmt.Sprintf("INSERT INTO messages VALUES ('%s', 'hello') RETURNING tableoid::regclass", id.UUID())),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
@@ -62,9 +63,9 @@ func (s site) must(statements string) string {
 
 // piece runs a piece of the page. The page shows site 1; for site 2, piece swaps
 // the numbers.
-func (s site) piece(p piece) error {
+func (s site) piece(p docs.Piece) error {
 	s.t.Helper()
-	text := p.sql
+	text := p.SQL
 	if s.number == 2 {
 		text = strings.NewReplacer("63", "95", "31 = 1", "31 = 2",
 			"site_1_from_site_2", "site_2_from_site_1", "of_site_1", "of_site_2", "of_site_2", "of_site_1").Replace(text)
@@ -101,7 +102,7 @@ func TestSites(t *testing.T) {
 			t.Helper()
 			for _, name := range names {
 				for _, s := range sites {
-					if err := s.piece(pieceOf(t, "scaling.sql", name)); err != nil {
+					if err := s.piece(docs.One(t, "scaling-out", name)); err != nil {
 						t.Fatalf("[%s] at site %d: %v", name, s.number, err)
 					}
 				}
@@ -139,7 +140,7 @@ func TestSites(t *testing.T) {
 		}
 		both("site", "site-table")
 		if db.Version == "15" {
-			if err := sites[0].piece(pieceOf(t, "scaling.sql", "subscribe")); err == nil || !strings.Contains(err.Error(), `unrecognized subscription parameter: "origin"`) {
+			if err := sites[0].piece(docs.One(t, "scaling-out", "subscribe")); err == nil || !strings.Contains(err.Error(), `unrecognized subscription parameter: "origin"`) {
 				t.Errorf("expected Postgres 15 to reject origin, got %v", err)
 			}
 		} else {
@@ -185,19 +186,13 @@ func TestSites(t *testing.T) {
 
 		// Site 2 fails, and site 1 continues alone.
 		must(t, sites[1].stop())
-		promote := pieceOf(t, "scaling.sql", "promote")
-		promote.sql = strings.ReplaceAll(promote.sql, "site_3_from_site_1", "site_1_from_site_2")
-		must(t, sites[0].piece(promote))
+		must(t, sites[0].piece(docs.One(t, "scaling-out", "promote").Replace("site_3_from_site_1", "site_1_from_site_2")))
 		if got := sites[0].must("INSERT INTO orders (total) VALUES (1) RETURNING (sortkey.snowflake_parts(id)).datacenter"); got != "3" {
 			t.Errorf("expected an ID of datacenter 3, got %s", got)
 		}
 		sites = sites[:1]
-
-		for _, p := range pieces(t, "scaling.sql") {
-			if !slices.Contains([]string{"site", "site-table", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote", "hash"}, p.name) {
-				t.Errorf("no test runs [%s]", p.name)
-			}
-		}
+		docs.SQL(t, "scaling-out", "site", "site-table", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote",
+			"nodes", "tables", "rows", "lock-timeout") // the last four run in package citus
 	})
 }
 
@@ -253,7 +248,7 @@ func TestShards(t *testing.T) {
 // A remainder spreads keys badly. ByHash and the hash partitions of Postgres spread
 // them evenly. The page shows the figures of the first case.
 func TestSpread(t *testing.T) {
-	page := pageText(t, "scaling-out")
+	page := docs.Page(t, "scaling-out")
 	every := func(d time.Duration) (ids []idtype.Snowflake) {
 		for i := range 8000 {
 			id, err := idtype.DefaultSnowflakeLayout().Compose(idtype.SnowflakeParts{Time: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * d), Worker: 3})
@@ -294,7 +289,10 @@ func TestSpread(t *testing.T) {
 
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		pieceOf(t, "scaling.sql", "hash").run(t, db)
+		db.Exec(t, "CREATE TABLE carts (id bigint PRIMARY KEY, items integer NOT NULL) PARTITION BY HASH (id)")
+		for i := range 4 {
+			db.Exec(t, fmt.Sprintf("CREATE TABLE carts_%[1]d PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER %[1]d)", i))
+		}
 		var values []string
 		for _, id := range every(time.Second) {
 			values = append(values, fmt.Sprintf("(%d, 1)", id))

@@ -19,6 +19,7 @@ import (
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/idtype/seal"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
@@ -27,7 +28,7 @@ import (
 // candidates in the page: one per unit of time, and for a UID60 one per start of the
 // sequence and random number as well. The tests of idtype cover the starts.
 func TestSecurityCandidates(t *testing.T) {
-	page := pageText(t, "security")
+	page := docs.Page(t, "security")
 	units := func(unit time.Duration) int { return int(time.Second / unit) }
 	last := idtype.UID60(idtype.MaxUID60)
 	starts, randoms := (last.Sequence()+1)/2, last.Random()+1 // a millisecond starts with one of the lower half of the sequence numbers
@@ -168,21 +169,19 @@ func TestSecurityGrants(t *testing.T) {
 		}
 		denied(appConn, "SELECT sortkey.snowflake_time(1)")
 		never()
-		ran := map[string]bool{}
-		for _, p := range pieces(t, "security.sql") {
-			p.sql = strings.NewReplacer("TO app_owner", "TO "+appOwner, "TO app", "TO "+app, "FROM app", "FROM "+app, "TO monitoring", "TO "+monitoring).Replace(p.sql)
-			ran[p.name] = true
-			switch p.name {
+		for _, p := range docs.SQL(t, "security", "program", "maintenance", "monitoring", "default", "pinned", "audit") {
+			p = p.Replace("TO app_owner", "TO "+appOwner, "TO app", "TO "+app, "FROM app", "FROM "+app, "TO monitoring", "TO "+monitoring)
+			switch p.Name {
 			case "program":
 				denied(appConn, claim)
 				db.Exec(t, "SELECT sortkey.create_node_pool('p', 4, 'l')")
-				p.run(t, db)
+				p.Run(t, db)
 				allowed(appConn, claim)
 				never()
 			case "maintenance":
-				p.run(t, db) // see TestPartitioningGrants
+				p.Run(t, db) // see TestPartitioningGrants
 			case "default":
-				p.run(t, db)
+				p.Run(t, db)
 				appConn = as(app) // with the new setting
 				db.Exec(t, "REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake() FROM "+app)
 				denied(appConn, "INSERT INTO payments (amount) VALUES (1)") // a default runs with the rights of the role that inserts
@@ -194,7 +193,7 @@ func TestSecurityGrants(t *testing.T) {
 				allowed(appConn, "SELECT sortkey.snowflake_time(1)")
 				never()
 			case "pinned":
-				p.run(t, db)
+				p.Run(t, db)
 				allowed(appConn, "INSERT INTO payments (amount) VALUES (2)")
 				denied(appConn, "SELECT sortkey.next_snowflake()")
 				denied(monitoringConn, "SELECT next_payment_id()")
@@ -205,7 +204,7 @@ func TestSecurityGrants(t *testing.T) {
 				never()
 			case "monitoring":
 				denied(monitoringConn, "SELECT * FROM sortkey.node_status")
-				p.run(t, db)
+				p.Run(t, db)
 				var holder string
 				if err := monitoringConn.QueryRow(t.Context(), "SELECT holder FROM sortkey.node_status WHERE state = 'held'").Scan(&holder); err != nil || holder != "host 7" {
 					t.Errorf("expected the holder without its secret, got %s, %v", holder, err)
@@ -213,27 +212,19 @@ func TestSecurityGrants(t *testing.T) {
 				denied(monitoringConn, "SELECT * FROM sortkey.node_lease")
 				denied(monitoringConn, claim)
 			case "audit":
-				got := strings.ReplaceAll(p.psql(t, owner), app, "app")
-				if want := shownOutput(t, "security", p.name); squeezed(got) != squeezed(want) {
-					t.Errorf("[%s]: expected the output in the page\n%sgot\n%s", p.name, want, got)
+				got := strings.ReplaceAll(psql(t, owner, p), app, "app")
+				if squeezed(got) != squeezed(p.Output) {
+					t.Errorf("%s: expected the output in the page\n%sgot\n%s", p.Name, p.Output, got)
 				}
 				// After a restore without privileges, every role can call the functions.
 				db.Exec(t, `CREATE FUNCTION sortkey.for_all() RETURNS int LANGUAGE sql SECURITY DEFINER RETURN 1;
 					CREATE FUNCTION sortkey.for_many() RETURNS int LANGUAGE sql SECURITY DEFINER RETURN 1;
 					GRANT EXECUTE ON FUNCTION sortkey.for_many() TO `+app)
-				got = squeezed(strings.ReplaceAll(p.psql(t, owner), app, "app"))
+				got = squeezed(strings.ReplaceAll(psql(t, owner, p), app, "app"))
 				if !strings.Contains(got, "for_all | 0 | PUBLIC") || !strings.Contains(got, "for_many | 0 | PUBLIC, app") {
 					t.Errorf("expected functions granted to PUBLIC in the list, got\n%s", got)
 				}
-			default:
-				t.Errorf("no test runs [%s]", p.name)
 			}
-			if p.name != "audit" {
-				shownOutput(t, "security", p.name)
-			}
-		}
-		if len(ran) != 6 {
-			t.Errorf("expected 6 pieces, ran %v", ran)
 		}
 	})
 }

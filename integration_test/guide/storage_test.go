@@ -10,7 +10,6 @@ import (
 	"math"
 	"net"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,27 +24,18 @@ import (
 
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// shownOutput returns the text block below a piece of SQL in a page, or "".
-func shownOutput(t *testing.T, page, piece string) string {
-	t.Helper()
-	block := regexp.MustCompile("(?s)<!-- ../examples/guide/" + page + `\.sql [a-z0-9 -]*\b` + piece + " -->\n```sql\n.*?\n```\n(?:\n```text\n(.*?)```\n)?").FindStringSubmatch(pageText(t, page))
-	if block == nil {
-		t.Fatalf("docs/%s.md doesn't show [%s]", page, piece)
-	}
-	return block[1]
-}
-
 // psql runs a piece and returns the output that psql would print, without command
 // tags and row counts: tables, and the errors of statements.
-func (p piece) psql(t *testing.T, conn *pgx.Conn) string {
+func psql(t *testing.T, conn *pgx.Conn, p docs.Piece) string {
 	t.Helper()
 	var out strings.Builder
-	for _, s := range p.statements() {
+	for _, s := range p.Statements() {
 		results, err := conn.PgConn().Exec(t.Context(), s).ReadAll()
 		for _, r := range results {
 			out.WriteString(psqlTable(r))
@@ -53,7 +43,7 @@ func (p piece) psql(t *testing.T, conn *pgx.Conn) string {
 		var pgErr *pgconn.PgError
 		if err != nil {
 			if !errors.As(err, &pgErr) {
-				t.Fatalf("[%s]: %v", p.name, err)
+				t.Fatalf("%s: %v", p.Name, err)
 			}
 			fmt.Fprintf(&out, "ERROR:  %s\n", pgErr.Message)
 		}
@@ -110,20 +100,14 @@ func TestStorage(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'"); err != nil {
 			t.Fatal(err)
 		}
-		all := pieces(t, "storage.sql")
-		if len(all) < 9 {
-			t.Errorf("expected at least 9 pieces, got %d", len(all))
-		}
-		for _, p := range all {
-			got := p.psql(t, conn)
-			if p.name == "sizes" {
-				continue // it fills the tables for [measure]; the page has a link to it
-			}
-			want := shownOutput(t, "storage", p.name)
-			if p.name == "measure" {
-				checkSizes(t, got, want)
-			} else if got != want {
-				t.Errorf("[%s]: expected the output in the page\n%sgot\n%s", p.name, want, got)
+		for _, p := range docs.SQL(t, "storage", "tables", "look", "find", "refused", "view", "statistics", "text", "measure") {
+			if p.Name == "measure" {
+				for _, s := range docs.File(t, "examples/guide/storage.sql")[0].Statements() {
+					db.Exec(t, s)
+				}
+				checkSizes(t, psql(t, conn, p), p.Output)
+			} else if got := psql(t, conn, p); got != p.Output {
+				t.Errorf("%s: expected the output in the page\n%sgot\n%s", p.Name, p.Output, got)
 			}
 		}
 		var target int
@@ -203,7 +187,7 @@ func TestStorageEmbedded(t *testing.T) {
 func TestStorageExports(t *testing.T) {
 	t.Parallel()
 	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
-		pieceOf(t, "storage.sql", "text").run(t, db)
+		docs.One(t, "storage", "text").Run(t, db)
 		g := db.GORM(t, nil)
 		first, second := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.MustParseSno("brpk4q72xwf2m63m")
 		rows := []guide.Export{
@@ -238,8 +222,8 @@ func TestStorageExports(t *testing.T) {
 func TestStorageViewRole(t *testing.T) {
 	t.Parallel()
 	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
-		pieceOf(t, "storage.sql", "tables").run(t, db)
-		pieceOf(t, "storage.sql", "view").run(t, db)
+		docs.One(t, "storage", "tables").Run(t, db)
+		docs.One(t, "storage", "view").Run(t, db)
 		role := guideRole(t, db, "report")
 		db.Exec(t, "GRANT SELECT ON orders_readable TO "+role)
 		conn := db.Conn(t)

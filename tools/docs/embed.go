@@ -15,21 +15,25 @@ import (
 var (
 	// block matches a block of code and the comment above it, which names a file
 	// and pieces of the file.
-	block = regexp.MustCompile("(?m)(^ *<!-- (\\S+\\.[a-z]+)((?: \\S+)*) -->\n)?^( *)```(go|sql|yaml|json)\n(?:.*\n)*? *```$")
+	block = regexp.MustCompile("(?m)(^ *<!-- (sql|\\S+\\.[a-z]+)((?: \\S+)*) -->\n)?^( *)```(go|sql|yaml|json)\n(?:.*\n)*? *```$")
 	// heading matches the line above a piece.
 	heading = regexp.MustCompile(`^\s*(?://|--|#) \[([a-z0-9-]*)\]\n$`)
 )
 
-// embed returns a Markdown file with each block of Go, SQL, YAML or JSON replaced by
+// embed returns a Markdown file with each block of Go, YAML or JSON replaced by
 // the code that the comment above the block names, relative to the Markdown
 // file:
 //
 //	<!-- ../examples/guide/storage.go Order Order.BeforeCreate -->
-//	<!-- ../examples/guide/storage.sql sizes -->
+//	<!-- ../examples/guide/kubernetes.yaml statefulset -->
 //
 // A piece of a Go file is a top-level declaration with its doc comment. A
-// piece of any other file follows a line such as "-- [sizes]" and ends at the
+// piece of any other file follows a line such as "# [statefulset]" and ends at the
 // next such line. A comment without pieces names the whole file.
+//
+// A block of SQL stays. The comment above it has the name by which a test runs it:
+//
+//	<!-- sql sizes -->
 func embed(fsys fs.FS, document string) ([]byte, error) {
 	text, err := fs.ReadFile(fsys, document)
 	if err != nil {
@@ -43,6 +47,9 @@ func embed(fsys fs.FS, document string) ([]byte, error) {
 		}
 		if comment == "" {
 			err = fmt.Errorf("%s: no comment above this block names its source:\n%s", document, old)
+			return old
+		}
+		if source == "sql" && language == "sql" {
 			return old
 		}
 		code, e := show(fsys, path.Join(path.Dir(document), source), names)

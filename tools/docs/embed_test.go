@@ -8,18 +8,20 @@ import (
 
 func TestEmbed(t *testing.T) {
 	files := map[string]string{
-		"shop.go":  "package shop\n\n// An Order has a number.\ntype Order struct{ Number int }\n\n// Age is ignored.\nfunc (o *Order) Age() {\n}\n",
-		"shop.sql": "-- [one]\nSELECT 1;\n\n-- [two]\nSELECT '$1';\n",
+		"shop.go":   "package shop\n\n// An Order has a number.\ntype Order struct{ Number int }\n\n// Age is ignored.\nfunc (o *Order) Age() {\n}\n",
+		"shop.yaml": "# [one]\nsize: 1\n\n# [two]\nprice: $1\n",
 	}
 	for _, test := range []struct{ in, want, err string }{
 		{"'''sh\nmake\n'''\n", "'''sh\nmake\n'''\n", ""},
 		{"<!-- ../shop.go Order -->\n'''go\nold\n\nold\n'''\nend\n", "<!-- ../shop.go Order -->\n'''go\n// An Order has a number.\ntype Order struct{ Number int }\n'''\nend\n", ""},
 		{"<!-- ../shop.go Order.Age -->\n'''go\n'''\n", "<!-- ../shop.go Order.Age -->\n'''go\n// Age is ignored.\nfunc (o *Order) Age() {\n}\n'''\n", ""},
-		{"1. So:\n\n   <!-- ../shop.sql two one -->\n   '''sql\n   '''\n", "1. So:\n\n   <!-- ../shop.sql two one -->\n   '''sql\n   SELECT '$1';\n\n   SELECT 1;\n   '''\n", ""},
-		{"<!-- ../shop.sql -->\n'''sql\n'''\n", "<!-- ../shop.sql -->\n'''sql\n" + files["shop.sql"] + "'''\n", ""},
+		{"1. So:\n\n   <!-- ../shop.yaml two one -->\n   '''yaml\n   '''\n", "1. So:\n\n   <!-- ../shop.yaml two one -->\n   '''yaml\n   price: $1\n\n   size: 1\n   '''\n", ""},
+		{"<!-- ../shop.yaml -->\n'''yaml\n'''\n", "<!-- ../shop.yaml -->\n'''yaml\n" + files["shop.yaml"] + "'''\n", ""},
+		{"<!-- sql one two -->\n'''sql\nSELECT 1;\n'''\n", "<!-- sql one two -->\n'''sql\nSELECT 1;\n'''\n", ""},
+		{"'''sql\nSELECT 1;\n'''\n", "", "no comment above this block names its source"},
 		{"'''go\nx\n'''\n", "", "no comment above this block names its source"},
-		{"<!-- ../shop.sql three -->\n'''sql\n'''\n", "", "shop.sql has no piece three"},
-		{"<!-- ../gone.sql -->\n'''sql\n'''\n", "", "gone.sql"},
+		{"<!-- ../shop.yaml three -->\n'''yaml\n'''\n", "", "shop.yaml has no piece three"},
+		{"<!-- ../gone.yaml -->\n'''yaml\n'''\n", "", "gone.yaml"},
 	} {
 		fsys := fstest.MapFS{"docs/page.md": {Data: []byte(strings.ReplaceAll(test.in, "'''", "```"))}}
 		for name, text := range files {
