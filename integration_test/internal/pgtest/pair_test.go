@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/containerd/errdefs"
-	"github.com/jackc/pgx/v5"
 	"github.com/moby/moby/client"
 )
 
@@ -21,49 +20,6 @@ func TestChoosePair(t *testing.T) {
 	}
 }
 
-// A cut blocks new connections between the servers, but clients can still connect. The
-// tests of package multiwriter show that it blocks existing connections too.
-func TestOnePair(t *testing.T) {
-	ThoroughOnly(t) // otherwise the tests of package multiwriter cover it
-	t.Parallel()
-	OnePair(t, func(t *testing.T, a, b *DB, link *Link) {
-		remote := fmt.Sprintf("'%s&connect_timeout=2'", link.URL(t, b))
-		at := func(db *DB, statement string) error {
-			conn, err := pgx.Connect(t.Context(), db.URL)
-			if err != nil {
-				return err
-			}
-			defer conn.Close(t.Context())
-			_, err = conn.Exec(t.Context(), statement)
-			return err
-		}
-		a.Exec(t, "CREATE EXTENSION dblink; CREATE TABLE here AS SELECT 1; SELECT * FROM dblink("+remote+", 'CREATE TABLE there AS SELECT 1') AS t(tag text)")
-		b.Exec(t, "SELECT * FROM there")
-		level := func(db *DB) (v string) {
-			if err := db.Conn(t).QueryRow(t.Context(), "SHOW wal_level").Scan(&v); err != nil {
-				t.Fatal(err)
-			}
-			return v
-		}
-		if got := level(a) + " " + level(b); got != "logical logical" {
-			t.Errorf("expected wal_level logical on both servers, got %s", got)
-		}
-		for range 2 {
-			link.Cut(t, b)
-			if err := at(a, "SELECT dblink_connect("+remote+")"); err == nil {
-				t.Error("connected through the cut, expected an error")
-			}
-			for _, db := range []*DB{a, b} {
-				if err := at(db, "SELECT 1"); err != nil {
-					t.Errorf("a server doesn't answer a client during the cut: %v", err)
-				}
-			}
-			link.Heal(t, b)
-			Eventually(t, "one server reaches the other", func() error { return at(a, "SELECT dblink_connect("+remote+")") })
-		}
-	})
-}
-
 // The networks of a killed test process are removed after its containers.
 func TestNetworksAreRemoved(t *testing.T) {
 	ThoroughOnly(t)
@@ -71,9 +27,7 @@ func TestNetworksAreRemoved(t *testing.T) {
 	t.Parallel()
 	cmd := misbehave(t, "TestPair")
 	server, err := Docker(t).ContainerInspect(t.Context(), waitForLine(t, cmd, "container "), client.ContainerInspectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	var link string
 	for name, n := range server.Container.NetworkSettings.Networks {
 		if name != bridge {

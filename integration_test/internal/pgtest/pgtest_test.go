@@ -156,18 +156,18 @@ func TestClients(t *testing.T) {
 	})
 }
 
-// A test can pause, disconnect, stop and start its own server. The server's address stays
-// the same.
+// A test can pause, disconnect, stop and start its own server, whose address stays the same. A
+// paused container is also removed when the test ends.
 func TestEachServer(t *testing.T) {
 	t.Parallel()
 	var ids []string
 	EachServer(t, func(t *testing.T, db *DB) {
-		docker, id := Docker(t), db.Container().GetContainerID()
-		ids = append(ids, id)
+		ctr := db.Container()
+		ids = append(ids, ctr.GetContainerID())
 		db.Exec(t, "create table t as select 1 as n")
-		conn := db.Conn(t)
-		answer := func(limit time.Duration) error {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
+		paused := db.Conn(t)
+		answer := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			conn, err := pgx.Connect(ctx, db.URL)
 			if err != nil {
@@ -177,48 +177,34 @@ func TestEachServer(t *testing.T) {
 			_, err = conn.Exec(ctx, "select n from t")
 			return err
 		}
-
-		if _, err := docker.ContainerPause(t.Context(), id, client.ContainerPauseOptions{}); err != nil {
-			t.Fatal(err)
+		for _, fault := range []struct {
+			name       string
+			begin, end func()
+		}{
+			{"paused", func() { Pause(t, ctr) }, func() { Unpause(t, ctr) }},
+			{"disconnected", func() { Disconnect(t, ctr) }, func() { Reconnect(t, ctr) }},
+			{"stopped", func() { Stop(t, ctr, "INT") }, func() { Start(t, ctr) }},
+		} {
+			fault.begin()
+			if err := answer(); err == nil {
+				t.Errorf("got an answer from a %s server", fault.name)
+			}
+			fault.end()
+			Eventually(t, "the server answers again", answer)
+			if fault.name == "paused" {
+				if err := paused.Ping(t.Context()); err != nil {
+					t.Errorf("the connection broke during the pause: %v", err)
+				}
+			}
 		}
-		if err := answer(300 * time.Millisecond); err == nil {
-			t.Error("got an answer from a paused server")
-		}
-		if _, err := docker.ContainerUnpause(t.Context(), id, client.ContainerUnpauseOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.Ping(t.Context()); err != nil {
-			t.Errorf("the connection broke during the pause: %v", err)
-		}
-
-		network := client.NetworkDisconnectOptions{Container: id}
-		if _, err := docker.NetworkDisconnect(t.Context(), "bridge", network); err != nil {
-			t.Fatal(err)
-		}
-		if err := answer(300 * time.Millisecond); err == nil {
-			t.Error("got an answer from a disconnected server")
-		}
-		if _, err := docker.NetworkConnect(t.Context(), "bridge", client.NetworkConnectOptions{Container: id}); err != nil {
-			t.Fatal(err)
-		}
-		Eventually(t, "the server answers again", func() error { return answer(time.Second) })
-
-		if err := db.Container().Stop(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := answer(time.Second); err == nil {
-			t.Error("got an answer from a stopped server")
-		}
-		if err := db.Container().Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		Eventually(t, "the server answers again", func() error { return answer(time.Second) })
-
-		// A paused container is also removed when the test ends.
-		if _, err := docker.ContainerPause(t.Context(), id, client.ContainerPauseOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		Pause(t, ctr)
 	})
+	wantRemoved(t, ids)
+}
+
+// wantRemoved reports containers that exist.
+func wantRemoved(t *testing.T, ids []string) {
+	t.Helper()
 	for _, id := range ids {
 		if exists(t, id) {
 			t.Errorf("container %.12s is still there after its test", id)
@@ -232,9 +218,7 @@ func TestContainer(t *testing.T) {
 	EachContainer(t, func(t *testing.T, db *DB) {
 		db.Exec(t, "create table t as select 'found' as s")
 		server, err := db.Container().Inspect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		ctr := Container(t, server.Config.Image,
 			testcontainers.WithCmd("psql", db.URLFromContainers(t), "-c", "select s from t"),
 			testcontainers.WithWaitStrategy(wait.ForExit().WithExitTimeout(time.Minute)))
@@ -244,11 +228,7 @@ func TestContainer(t *testing.T) {
 			t.Errorf("psql in a container: got %v, %q", err, log)
 		}
 	})
-	for _, id := range ids {
-		if exists(t, id) {
-			t.Errorf("container %.12s is still there after its test", id)
-		}
-	}
+	wantRemoved(t, ids)
 }
 
 // The containers of a test process are removed in whatever way it ends. Outside CI, only
@@ -324,62 +304,35 @@ func TestLocalServerEnds(t *testing.T) {
 	})
 }
 
-// A failed test shows the server's log lines about its database.
-func TestFailureShowsServerLog(t *testing.T) {
-	NeedsContainers(t)
+// Tests that can't succeed fail with the lines that their reader needs.
+func TestFailures(t *testing.T) {
 	t.Parallel()
-	output, err := misbehave(t, "TestFail").output()
-	if want := "STATEMENT:  select nonsense"; err == nil || !strings.Contains(output, want) {
-		t.Errorf("got %v, want a failure with %q in\n%s", err, want, output)
-	}
-}
-
-// A failed test shows the logs of its own containers.
-func TestFailureShowsContainerLog(t *testing.T) {
-	ThoroughOnly(t)
-	NeedsContainers(t)
-	t.Parallel()
-	output, err := misbehave(t, "TestFailWithContainer").output()
-	if want := "said in the container"; err == nil || !strings.Contains(output, want) {
-		t.Errorf("got %v, want a failure with %q in\n%s", err, want, output)
-	}
-}
-
-// If an image can't be built, the test fails with the script's error.
-func TestNoImage(t *testing.T) {
-	NeedsContainers(t)
-	t.Parallel()
-	output, err := misbehave(t, "TestNoImage").output()
-	if err == nil || strings.Contains(output, "got sortkey/") {
-		t.Errorf("expected the test to fail, got %v and\n%s", err, output)
-	}
-	for _, want := range []string{"scripts/image debian misbehave no-such-release bash", "a Debian release such as trixie"} {
-		if !strings.Contains(output, want) {
-			t.Errorf("expected %q in\n%s", want, output)
-		}
-	}
-}
-
-// If no server is available, tests fail with an error that lists the sources of servers
-// and a remedy.
-func TestNoServer(t *testing.T) {
+	const none, containers, thorough = "DOCKER_HOST=unix:///nonexistent PATH=/nonexistent", "containers", "thorough"
 	for _, c := range []struct {
-		name string
-		env  []string
-		want []string
+		name, test, needs string
+		env               string
+		want              []string
 	}{
-		{"nothing", nil, []string{"no Postgres server to test against", "POSTGRES_VERSIONS", "DATABASE_URL",
+		{"server's log", "TestFail", containers, "", []string{"STATEMENT:  select nonsense"}},
+		{"log of an own container", "TestFailWithContainer", thorough, "", []string{"said in the container"}},
+		{"image that can't be built", "TestNoImage", containers, "", []string{"scripts/image debian misbehave no-such-release bash", "a Debian release such as trixie"}},
+		{"no server", "TestDatabase", "", none, []string{"no Postgres server to test against", "POSTGRES_VERSIONS", "DATABASE_URL",
 			"Docker doesn't answer at unix:///nonexistent", "with-postgres", "apt-get install postgresql"}},
-		{"versions without Docker", []string{"POSTGRES_VERSIONS=15 18"}, []string{"need Docker", "15, 18", "start Docker"}},
-		{"bad versions", []string{"POSTGRES_VERSIONS=next"}, []string{"parse POSTGRES_VERSIONS", `"next"`}},
-		{"no server at the URL", []string{"DATABASE_URL=postgres://localhost:1/x"}, []string{"DATABASE_URL", "refused"}},
-		{"not a URL", []string{"DATABASE_URL=host=localhost port=1"}, []string{"DATABASE_URL"}},
+		{"versions without Docker", "TestDatabase", "", none + " POSTGRES_VERSIONS=15,18", []string{"need Docker", "15, 18", "start Docker"}},
+		{"bad versions", "TestDatabase", "", none + " POSTGRES_VERSIONS=next", []string{"parse POSTGRES_VERSIONS", `"next"`}},
+		{"no server at the URL", "TestDatabase", "", none + " DATABASE_URL=postgres://localhost:1/x", []string{"DATABASE_URL", "refused"}},
+		{"not a URL", "TestDatabase", "", none + " DATABASE_URL=localhost", []string{"DATABASE_URL"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			env := append([]string{"DOCKER_HOST=unix:///nonexistent", "PATH=/nonexistent"}, c.env...)
-			output, err := misbehave(t, "TestDatabase", env...).output()
-			if err == nil {
-				t.Error("the tests succeeded, expected a failure")
+			if c.needs == thorough {
+				ThoroughOnly(t)
+			}
+			if c.needs != "" {
+				NeedsContainers(t)
+			}
+			output, err := misbehave(t, c.test, strings.Fields(c.env)...).output()
+			if err == nil || strings.Contains(output, "got sortkey/") {
+				t.Errorf("expected a failure, got %v and\n%s", err, output)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(output, want) {
@@ -445,13 +398,9 @@ func builtWithRace() string {
 func misbehave(t *testing.T, test string, env ...string) *child {
 	t.Helper()
 	binary, err := misbehaving()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer w.Close()
 	cmd := exec.Command(binary, "-test.run=^"+test+"$", "-test.v", "-test.timeout=5m")
 	// Keep the provoked errors off the terminal.
@@ -462,12 +411,8 @@ func misbehave(t *testing.T, test string, env ...string) *child {
 	cmd.Stdout, cmd.Stderr = w, w
 	cmd.SysProcAttr = detached()
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
+	Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		r.Close()
