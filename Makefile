@@ -61,9 +61,10 @@ $(LINTER):
 	mv .bin/golangci-lint $@
 
 unit: ## unit tests, and one iteration of each benchmark
-	go test $(RACE) ./...
-	@# The race detector makes the simulation slow, and its order random.
-	go test -count=1 -run '^TestSimulation' ./nodelease
+	go test $(RACE) $$(go list ./... | grep -v '/migrations$$')
+	@# The race detector makes these tests slow, and the order of the simulation random. Only the simulation runs concurrently, also with it.
+	go test -run '^(TestSimulation|TestDifferential)' ./nodelease ./pgxcodec
+	go test ./migrations
 	@# With an int of 32 bits, only in CI, because it compiles everything again.
 	$(if $(filter true,$(CI)),GOARCH=386 CGO_ENABLED=0 go test ./...)
 	go test $(RACE_ELSEWHERE) ./bench/... ./cmd/sortkey ./metrics

@@ -6,13 +6,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/sortkey/sortkey/internal/race"
 )
 
 // uniqueCount is the number of IDs that TestUnique creates per format. The environment
@@ -221,22 +222,11 @@ func TestUnique(t *testing.T) {
 	each(t, append(formats[:4:4], snoSubject(SnoPartition{0xA5, 0x5A}, 0, 65535), uuidSubject()), suite.testUnique)
 }
 
-// raced reports whether the race detector is on.
-func raced() bool {
-	info, _ := debug.ReadBuildInfo()
-	for _, s := range info.Settings {
-		if s.Key == "-race" {
-			return s.Value == "true"
-		}
-	}
-	return false
-}
-
 func (s subject[T]) testUnique(t *testing.T) {
 	n := uniqueCount
 	if v, err := strconv.Atoi(os.Getenv(uniqueVariable)); err == nil {
 		n = v
-	} else if raced() {
+	} else if race.Enabled {
 		n /= scaled(10, 5)
 	}
 	mint := func(t *testing.T, o Options, n int) {

@@ -18,6 +18,7 @@ import (
 	"testing/cryptotest"
 	"time"
 
+	"github.com/sortkey/sortkey/internal/race"
 	"github.com/sortkey/sortkey/nodelease"
 )
 
@@ -59,7 +60,7 @@ const simulationsVariable = "SORTKEY_SIMULATION"
 
 func TestSimulation(t *testing.T) {
 	count := uint64(1000)
-	if raced {
+	if race.Enabled {
 		count = 50
 	}
 	setting := os.Getenv(simulationsVariable)
@@ -100,7 +101,7 @@ func TestSimulation(t *testing.T) {
 
 // A seed always runs in the same way.
 func TestSimulationReplays(t *testing.T) {
-	if raced {
+	if race.Enabled {
 		t.Skip("the race detector changes the order of goroutines; make unit also runs this test without it")
 	}
 	for seed := range uint64(30) {

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/race"
 	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/sqltypes"
 )
@@ -220,6 +221,9 @@ var allowed = []allowance{
 // The codec never refuses what pgx can do without it, and stores and reads the same values,
 // except for the differences in allowed.
 func TestDifferential(t *testing.T) {
+	if race.Enabled {
+		t.Skip("nothing runs concurrently, and it takes ten times as long; make unit also runs this test without the race detector")
+	}
 	seen := make([]atomic.Bool, len(allowed))
 	t.Run("columns", func(t *testing.T) {
 		for _, c := range columnTypes {

@@ -1,6 +1,0 @@
-//go:build race
-
-package nodelease_test
-
-// raced reports whether the race detector is on.
-const raced = true
