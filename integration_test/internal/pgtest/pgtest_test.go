@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +23,8 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/wait"
+
+	"github.com/sortkey/sortkey/internal/race"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -379,19 +380,12 @@ var misbehaving = sync.OnceValues(func() (string, error) {
 	atEnd(func() error { return os.RemoveAll(dir) })
 	name := filepath.Join(dir, "misbehave.test")
 	// With the same -race flag as this binary, so that dependencies are in the build cache.
-	out, err := exec.Command("go", "test", "-c", "-race="+builtWithRace(), "-o", name, "./testdata/misbehave").CombinedOutput()
+	out, err := exec.Command("go", "test", "-c", "-race="+strconv.FormatBool(race.Enabled), "-o", name, "./testdata/misbehave").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return name, nil
 })
-
-// builtWithRace returns "true" if this binary has the race detector.
-func builtWithRace() string {
-	info, _ := debug.ReadBuildInfo()
-	has := slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-	return strconv.FormatBool(has)
-}
 
 // misbehave starts one of the tests in testdata/misbehave. Its environment has the
 // settings in env, and none of the settings of this run.
