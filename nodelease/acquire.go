@@ -87,6 +87,12 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 		if left > 0 {
 			pause(ctx, min(jitter(poll), left))
 		}
+		if late := (untrustedError{}); errors.As(err, &late) && (ctx.Err() != nil || left <= 0) {
+			// No other attempt uses the claim.
+			c.TTL = r.grantedTTL(c.TTL)
+			_ = release(store, pool, c, c.After)
+			err = rejectedError{err}
+		}
 		if timeout := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled); !timeout {
 			cause = err
 		} else if cause != nil {
@@ -123,12 +129,18 @@ func claim(ctx context.Context, store Store, pool Pool, r Request) (Claim, error
 		err = fmt.Errorf("store granted number %d after %s until %s; want a range that contains the clock's %s", c.Number, stamp(c.After), stamp(c.Until), stamp(r.Now))
 	case took >= window(r.grantedTTL(c.TTL)):
 		// The store grants less than half of Options.TTL. The next attempt gets the same claim.
-		return c, fmt.Errorf("store granted number %d for %v, but answered after %v, when the claim is no longer trusted; check the connection to the store", c.Number, r.grantedTTL(c.TTL), took.Round(time.Millisecond))
+		return c, untrustedError{fmt.Errorf("store granted number %d for %v, but answered after %v, when the claim is no longer trusted; check the connection to the store", c.Number, r.grantedTTL(c.TTL), took.Round(time.Millisecond))}
 	default:
 		return c, nil
 	}
 	return c, rejectedError{err}
 }
+
+// An untrustedError means that the store granted a number, and its answer came too late. The next
+// attempt of the holder gets the same claim.
+type untrustedError struct{ error }
+
+func (e untrustedError) Unwrap() error { return e.error }
 
 // maxGrace is the longest time that a store's call may take to return after its
 // context has ended.

@@ -336,7 +336,7 @@ func (h *heedless) Claim(_ context.Context, p nodelease.Pool, r nodelease.Reques
 }
 
 // A store can grant less than Options.TTL, and answer when the claim is no longer trusted. The
-// next attempt gets the claim again.
+// next attempt gets the claim again, and the last attempt releases it.
 func TestAcquireUntrusted(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := &hesitant{delay: 900 * time.Millisecond}
@@ -353,6 +353,11 @@ func TestAcquireUntrusted(t *testing.T) {
 			t.Errorf("want one call, got %d", store.calls)
 		}
 		closes(t, k)
+		store = &hesitant{delay: 900 * time.Millisecond}
+		if _, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{TTL: 3 * time.Second, Wait: -1}); err == nil || !strings.Contains(err.Error(), "no longer trusted") {
+			t.Errorf("want an error for the only attempt, got %v", err)
+		}
+		closes(t, acquire(t, store, pool(1), nodelease.Options{TTL: 3 * time.Second, Wait: -1}))
 	})
 }
 

@@ -396,8 +396,12 @@ func (k *Keeper) release() error {
 	if minted != nil {
 		highWaterMark = max(minted(), k.after)
 	}
+	return release(k.store, k.pool, c, highWaterMark)
+}
+
+func release(store Store, pool Pool, c Claim, highWaterMark int64) error {
 	_, err := bounded(context.Background(), min(c.TTL/3, maxRelease), func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, k.store.Release(ctx, k.pool, c, highWaterMark)
+		return struct{}{}, store.Release(ctx, pool, c, highWaterMark)
 	})
 	return err
 }
