@@ -64,50 +64,49 @@ func read(t *testing.T, dir fs.FS, err error) map[string]string {
 }
 
 func TestFiles(t *testing.T) {
-	for name, c := range configs {
+	for name, config := range configs {
 		t.Run(name, func(t *testing.T) {
-			list, err := List(c)
+			list, err := List(config)
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantGoose, wantMigrate, wantTern := map[string]string{}, map[string]string{}, map[string]string{}
-			wantFlyway, wantPlain := map[string]string{}, map[string]string{}
-			for _, m := range list {
-				wantGoose[fmt.Sprintf("%05d_%s.sql", m.Version, m.Name)] = "-- +goose Up\n-- +goose StatementBegin\n" + m.Up +
-					"-- +goose StatementEnd\n\n-- +goose Down\n-- +goose StatementBegin\n" + m.Down + "-- +goose StatementEnd\n"
-				wantMigrate[fmt.Sprintf("%06d_%s.up.sql", m.Version, m.Name)] = m.Up
-				wantMigrate[fmt.Sprintf("%06d_%s.down.sql", m.Version, m.Name)] = m.Down
-				wantTern[fmt.Sprintf("%03d_%s.sql", m.Version, m.Name)] = m.Up + "\n---- create above / drop below ----\n\n" + m.Down
-				wantFlyway[fmt.Sprintf("V%d__sortkey_%s.sql", m.Version, m.Name)] = m.Up
-				wantFlyway[fmt.Sprintf("U%d__sortkey_%s.sql", m.Version, m.Name)] = m.Down
-				wantPlain[fmt.Sprintf("%04d_%s.up.sql", m.Version, m.Name)] = m.Up
-				wantPlain[fmt.Sprintf("%04d_%s.down.sql", m.Version, m.Name)] = m.Down
-			}
-
-			dir, err := Goose(c)
-			if got := read(t, dir, err); !maps.Equal(got, wantGoose) {
-				t.Errorf("expected goose's files %v, got %v", slices.Sorted(maps.Keys(wantGoose)), slices.Sorted(maps.Keys(got)))
-			}
-			dir, err = GolangMigrate(c)
-			if got := read(t, dir, err); !maps.Equal(got, wantMigrate) {
-				t.Errorf("expected golang-migrate's files %v, got %v", slices.Sorted(maps.Keys(wantMigrate)), slices.Sorted(maps.Keys(got)))
-			}
-			dir, err = Tern(c)
-			got := read(t, dir, err)
-			for name, text := range got {
-				got[name] = executed(t, text)
-			}
-			if !maps.Equal(got, wantTern) {
-				t.Errorf("expected tern's files %v, got %v", slices.Sorted(maps.Keys(wantTern)), slices.Sorted(maps.Keys(got)))
-			}
-
-			dir, err = Flyway(c)
-			if got := read(t, dir, err); !maps.Equal(got, wantFlyway) {
-				t.Errorf("expected Flyway's files %v, got %v", slices.Sorted(maps.Keys(wantFlyway)), slices.Sorted(maps.Keys(got)))
-			}
-			dir, err = Plain(c)
-			if got := read(t, dir, err); !maps.Equal(got, wantPlain) {
-				t.Errorf("expected plain files %v, got %v", slices.Sorted(maps.Keys(wantPlain)), slices.Sorted(maps.Keys(got)))
+			same := func(text string) string { return text }
+			for tool, c := range map[string]struct {
+				files func(Config) (fs.FS, error)
+				reads func(text string) string // as the tool does
+				want  func(m Migration, files map[string]string)
+			}{
+				"goose": {Goose, same, func(m Migration, files map[string]string) {
+					files[fmt.Sprintf("%05d_%s.sql", m.Version, m.Name)] = "-- +goose Up\n-- +goose StatementBegin\n" + m.Up +
+						"-- +goose StatementEnd\n\n-- +goose Down\n-- +goose StatementBegin\n" + m.Down + "-- +goose StatementEnd\n"
+				}},
+				"golang-migrate": {GolangMigrate, same, func(m Migration, files map[string]string) {
+					files[fmt.Sprintf("%06d_%s.up.sql", m.Version, m.Name)] = m.Up
+					files[fmt.Sprintf("%06d_%s.down.sql", m.Version, m.Name)] = m.Down
+				}},
+				"tern": {Tern, func(text string) string { return executed(t, text) }, func(m Migration, files map[string]string) {
+					files[fmt.Sprintf("%03d_%s.sql", m.Version, m.Name)] = m.Up + "\n---- create above / drop below ----\n\n" + m.Down
+				}},
+				"Flyway": {Flyway, same, func(m Migration, files map[string]string) {
+					files[fmt.Sprintf("V%d__sortkey_%s.sql", m.Version, m.Name)] = m.Up
+					files[fmt.Sprintf("U%d__sortkey_%s.sql", m.Version, m.Name)] = m.Down
+				}},
+				"plain": {Plain, same, func(m Migration, files map[string]string) {
+					files[fmt.Sprintf("%04d_%s.up.sql", m.Version, m.Name)] = m.Up
+					files[fmt.Sprintf("%04d_%s.down.sql", m.Version, m.Name)] = m.Down
+				}},
+			} {
+				dir, err := c.files(config)
+				got, want := read(t, dir, err), map[string]string{}
+				for name, text := range got {
+					got[name] = c.reads(text)
+				}
+				for _, m := range list {
+					c.want(m, want)
+				}
+				if !maps.Equal(got, want) {
+					t.Errorf("%s: expected files %v, got %v", tool, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)))
+				}
 			}
 
 			// The SQL itself has no tool's marks. Flyway and Liquibase replace ${name}.
