@@ -39,6 +39,13 @@ func One(t *testing.T, f func(t *testing.T, db *DB)) {
 	each(t, last(need(t, sharedServers)), f)
 }
 
+// OneParallel is [One] for a test that runs in parallel with others.
+func OneParallel(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	t.Parallel()
+	One(t, f)
+}
+
 // First is [Each] on the first version only. With [One] for a variant of the test, the
 // variants together run on the oldest and on the newest version.
 func First(t *testing.T, f func(t *testing.T, db *DB)) {

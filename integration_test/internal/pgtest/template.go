@@ -44,6 +44,13 @@ func (tp *Template) One(t *testing.T, f func(t *testing.T, db *DB)) {
 	eachFrom(t, last(need(t, sharedServers)), tp.newDB, f)
 }
 
+// OneParallel is like the function [OneParallel], with a copy of the template.
+func (tp *Template) OneParallel(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	t.Parallel()
+	tp.One(t, f)
+}
+
 // First is like the function [First], with a copy of the template.
 func (tp *Template) First(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
