@@ -50,8 +50,7 @@ const advanceFunctions = `
 func TestAdvanceTraces(t *testing.T) {
 	traces, err := os.ReadFile("../../migrations/testdata/advance.txt")
 	must(t, err)
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		const schema, shift, counterBits = "model", 4, 1
 		stale := func(shift, counterBits int) string {
 			return fmt.Sprintf("& %d) << %d)) & %d", int64(1)<<(63-shift)-1, shift, ^(3<<shift | (1<<counterBits - 1)))
@@ -104,6 +103,7 @@ type advanceRun struct {
 	db       *pgtest.DB
 	admin    *pgx.Conn
 	sessions [3]advanceSession
+	value    int64 // of the clock's sequence, from look
 }
 
 type advanceSession struct {
@@ -127,6 +127,15 @@ func (r *advanceRun) pass(t *testing.T, i int) {
 	r.sessions[i].passed = pgtest.Value[int64](t, r.admin, fmt.Sprintf("select nextval('test_gate.pass_%d')", i))
 }
 
+// look returns the last report of a session, and reads the value of the clock's sequence
+// after it.
+func (r *advanceRun) look(t *testing.T, i int) (at int64) {
+	t.Helper()
+	must(t, r.admin.QueryRow(t.Context(), fmt.Sprintf(`select pg_sequence_last_value('test_gate.at_%d'),
+		coalesce(pg_sequence_last_value('model_internal.snowflake_clock'), 1)`, i)).Scan(&at, &r.value))
+	return at
+}
+
 // step does a step such as now=2, take=31 or 0:unlock=16>16, and returns it with the actual results.
 func (r *advanceRun) step(t *testing.T, step string) string {
 	t.Helper()
@@ -140,6 +149,7 @@ func (r *advanceRun) step(t *testing.T, step string) string {
 	case what == "take":
 		exec(t, r.admin, `select nextval('model_internal.snowflake_clock')
 			from generate_series(coalesce(pg_sequence_last_value('model_internal.snowflake_clock'), 1) % 16 + 1, 15)`)
+		r.look(t, 0)
 	case ofSession:
 		i, err := strconv.Atoi(who)
 		must(t, err)
@@ -147,8 +157,7 @@ func (r *advanceRun) step(t *testing.T, step string) string {
 	default:
 		t.Fatalf("unknown step %s", step)
 	}
-	return fmt.Sprintf("%s=%d%s", what, pgtest.Value[int64](t, r.admin,
-		"select coalesce(pg_sequence_last_value('model_internal.snowflake_clock'), 1)"), result)
+	return fmt.Sprintf("%s=%d%s", what, r.value, result)
 }
 
 // move does a step of a session, and returns the value or the error if it ends the call.
@@ -162,10 +171,12 @@ func (r *advanceRun) move(t *testing.T, i int, place string) string {
 			return result
 		}
 		r.pass(t, i)
+		r.look(t, i)
 		return ""
 	case "terminate":
 		exec(t, r.admin, "select pg_terminate_backend($1, 10000)", s.conn.PgConn().PID())
 		r.connect(t, i)
+		r.look(t, i)
 		return ""
 	case "call":
 		conn, result := s.conn, make(chan string, 1)
@@ -191,11 +202,11 @@ func (r *advanceRun) move(t *testing.T, i int, place string) string {
 		select {
 		case result := <-s.result:
 			r.pass(t, i)
+			r.look(t, i)
 			return result
 		default:
 		}
-		at := pgtest.Value[int64](t, r.admin, fmt.Sprintf("select pg_sequence_last_value('test_gate.at_%d')", i))
-		if at/16 == s.passed {
+		if at := r.look(t, i); at/16 == s.passed {
 			s.gate = advanceGates[at%16]
 			return ""
 		}

@@ -4,12 +4,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -21,8 +21,7 @@ import (
 
 // Check and Up reject a process with another layout. The error names both layouts.
 func TestCheckLayouts(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		ours := migrations.Config{
 			Snowflake:   idtype.SnowflakeLayout{Epoch: time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC), DatacenterBits: 2, WorkerBits: 8, SequenceBits: 12},
@@ -114,10 +113,9 @@ func TestCheckInstallation(t *testing.T) {
 
 // Check needs only USAGE on the schema.
 func TestCheckByRole(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, c, name := t.Context(), complete, installRoleName(db, "reader")
-		pool := installRole(t, db, name)
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, c := t.Context(), complete
+		name, pool := newRole(t, db, "reader")
 		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled)
 		must(t, migrations.Up(ctx, db.SQL(t), c))
 		wantError(t, migrations.Check(ctx, pool, c), nil, "permission denied", "GRANT USAGE ON SCHEMA sortkey")
@@ -139,8 +137,8 @@ func TestCheckByRole(t *testing.T) {
 // default and the call that reserves the number. Only CheckDefaults returns it.
 func TestCheckDefaults(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool, c, name := t.Context(), db.SQL(t), complete, installRoleName(db, "reader")
-		reader := installRole(t, db, name)
+		ctx, pool, c := t.Context(), db.SQL(t), complete
+		name, reader := newRole(t, db, "reader")
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
 		must(t, migrations.CheckDefaults(ctx, reader, c))
 		db.Exec(t, `CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(1021)) PARTITION BY RANGE (id);
@@ -172,10 +170,9 @@ func TestCheckDefaults(t *testing.T) {
 // that is no node number of the format, is a separate error, too. It names the
 // defaults and the statements that make the setting.
 func TestCheckSetting(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, c, name := t.Context(), complete, installRoleName(db, "reader")
-		reader := installRole(t, db, name)
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, c := t.Context(), complete
+		name, reader := newRole(t, db, "reader")
 		reader.SetMaxIdleConns(0) // so that each call has a new session
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
 		set := func(value string) {
@@ -249,12 +246,11 @@ func TestCheckSetting(t *testing.T) {
 // A role that isn't a superuser needs SET on the parameter to make it a setting of its
 // database, but not to make it a setting of its own session.
 func TestSettingByRole(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, name := t.Context(), installRoleName(db, "owner")
-		role := installRole(t, db, name)
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx := t.Context()
+		name, role := newRole(t, db, "owner")
 		role.SetMaxIdleConns(0)
-		db.Exec(t, fmt.Sprintf(`%s; GRANT USAGE ON SCHEMA sortkey TO %[2]s; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO %[2]s; ALTER DATABASE %[3]s OWNER TO %[2]s`, installReserve, name, db.Name))
+		db.Exec(t, fmt.Sprintf(`%s; GRANT USAGE ON SCHEMA sortkey TO %[2]s; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO %[2]s; ALTER DATABASE %[3]s OWNER TO %[2]s`, reserveNode("sortkey", installNode), name, db.Name))
 		defer db.Exec(t, "ALTER DATABASE "+db.Name+" OWNER TO CURRENT_USER") // so that the role can be dropped
 		node := func(settings ...string) int {
 			t.Helper()
@@ -277,21 +273,13 @@ func TestSettingByRole(t *testing.T) {
 			t.Errorf("expected the node number of the session, got %d", n)
 		}
 
-		u, err := url.Parse(db.URL)
-		must(t, err)
-		u.User = url.UserPassword(name, "secret")
-		query := u.Query()
-		query.Set("options", "-csortkey.node=21")
-		u.RawQuery = query.Encode()
-		connected, err := sql.Open("pgx", u.String())
-		must(t, err)
-		defer connected.Close()
+		connected := db.SQL(t, pgtest.Login(name), pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["options"] = "-csortkey.node=21" }))
 		if got := columnOf(t, connected, "SELECT sortkey.snowflake_node(sortkey.next_snowflake())"); !slices.Equal(got, []string{"21"}) {
 			t.Errorf("expected the node number of the connection string, got %v", got)
 		}
 
 		db.Exec(t, "GRANT SET ON PARAMETER sortkey.node TO "+name)
-		_, err = role.ExecContext(ctx, "ALTER DATABASE "+db.Name+" SET sortkey.node = 21")
+		_, err := role.ExecContext(ctx, "ALTER DATABASE "+db.Name+" SET sortkey.node = 21")
 		must(t, err)
 		if n := node(); n != installNode {
 			t.Errorf("expected the node number of the database, got %d", n)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -132,36 +133,42 @@ func genStored(t *testing.T, conn *pgx.Conn, returned []string, stored string) {
 	}
 }
 
-// A server that is killed while it generates IDs, and restarted, returns no duplicates.
+// A server that is killed while it generates IDs, and restarted, returns no duplicates,
+// even if its clock is then behind the IDs from before the crash. Calls wait until it has
+// caught up with their window.
 func TestServerCrash(t *testing.T) {
+	const clients, statements, schema = 6, 400, "behind" // this schema has a clock that the test sets
+	rounds := pgtest.Scaled(1, 3)
 	t.Parallel()
 	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db, complete)
 		db.Exec(t, genCrashTables)
-		crash(t, db, genCrashInserts, "select id::text from ordinary union all select id::text from bare", func(*pgx.Conn) {})
-		conn := db.Conn(t)
-		t.Logf("%d IDs in one window", pgtest.Value[int](t, conn, "select count(*) from bare"))
-		if n := pgtest.Value[int](t, conn, "select count(distinct id >> 24) from bare"); n != 1 {
-			t.Errorf("expected all IDs in one window, got %d windows: the test proves less than it should", n)
-		}
-	})
-}
-
-// The same if the restarted server's clock is behind the IDs from before the crash.
-// Calls wait until it has caught up with their window.
-func TestServerCrashClock(t *testing.T) {
-	t.Parallel()
-	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
-		const schema = "behind"
 		genInstallClock(t, db, schema, "clock_timestamp()")
-		var inserts, stored []string
+		inserts, stored := slices.Clone(genCrashInserts), "select id::text from ordinary union all select id::text from bare"
 		formats := genFormatsOf(schema)
 		for _, f := range formats {
 			db.Exec(t, fmt.Sprintf("create table %s (id %s primary key default %s)", f.name, f.base, f.nextNode()))
 			inserts = append(inserts, fmt.Sprintf("insert into %s select from generate_series(1, 20) returning id::text", f.name))
-			stored = append(stored, "select id::text from "+f.name)
+			stored += " union all select id::text from " + f.name
 		}
-		crash(t, db, inserts, strings.Join(stored, " union all "), func(conn *pgx.Conn) {
+		docker, id := pgtest.Docker(t), db.Container().GetContainerID()
+		var returned []string
+		for round := range rounds + 1 {
+			load := startLoad(t, db, clients, inserts)
+			load.goOn(int64(statements * (round + 1)))
+			if round < rounds {
+				if _, err := docker.ContainerKill(t.Context(), id, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			returned = append(returned, load.end()...)
+			t.Logf("round %d: %d statements succeeded, %d failed because the clock was behind", round, load.batches.Load(), load.behind.Load())
+			if round == rounds {
+				break
+			}
+			must(t, db.Container().Start(t.Context()))
+			conn := genAnswer(t, db.URL)
+			genStored(t, conn, returned, stored)
 			last := pgtest.Value[string](t, conn, "select max(behind.snowflake_time(id))::text from snowflake")
 			now := pgtest.Value[string](t, conn, "select clock_timestamp()::text")
 			genSetClock(t, db, fmt.Sprintf("timestamptz '%s' - interval '500 ms' + (clock_timestamp() - '%s')", last, now))
@@ -171,38 +178,14 @@ func TestServerCrashClock(t *testing.T) {
 					t.Errorf("%s: expected an ID in the last window or later, got one %v ms before the last ID", f.name, -ms)
 				}
 			}
-		})
-	})
-}
-
-// crash kills the server several times while clients insert rows. It calls restarted
-// after each restart.
-func crash(t *testing.T, db *pgtest.DB, inserts []string, stored string, restarted func(*pgx.Conn)) {
-	t.Helper()
-	const clients, statements = 6, 300
-	rounds := pgtest.Scaled(1, 3)
-	docker, id := pgtest.Docker(t), db.Container().GetContainerID()
-	var returned []string
-	for round := range rounds + 1 {
-		load := startLoad(t, db, clients, inserts)
-		load.goOn(int64(statements * (round + 1)))
-		if round < rounds {
-			if _, err := docker.ContainerKill(t.Context(), id, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
-				t.Fatal(err)
-			}
 		}
-		returned = append(returned, load.end()...)
-		t.Logf("round %d: %d statements succeeded, %d failed because the clock was behind", round, load.batches.Load(), load.behind.Load())
-		if round == rounds {
-			break
-		}
-		must(t, db.Container().Start(t.Context()))
-		conn := genAnswer(t, db.URL)
+		conn := db.Conn(t)
 		genStored(t, conn, returned, stored)
-		restarted(conn)
-	}
-	genStored(t, db.Conn(t), returned, stored)
-	t.Logf("%d IDs in %d rounds", len(returned), rounds+1)
+		t.Logf("%d IDs in %d rounds, %d of them in one window", len(returned), rounds+1, pgtest.Value[int](t, conn, "select count(*) from bare"))
+		if n := pgtest.Value[int](t, conn, "select count(distinct id >> 24) from bare"); n != 1 {
+			t.Errorf("expected all IDs of table bare in one window, got %d windows: the test proves less than it should", n)
+		}
+	})
 }
 
 // genAnswer waits until the server accepts connections and returns one.

@@ -20,7 +20,8 @@
 // # Fixtures
 //
 // The template installed in migrations_test.go is a database with the functions of all formats;
-// up installs other configurations. Names of helpers begin with their subject: gen, install,
+// up installs other configurations. formats_test.go describes the generators of each format, and
+// parity_test.go their Go types. Names of helpers begin with their subject: gen, install,
 // partition, parity, at.
 //
 // # Running
@@ -32,13 +33,12 @@
 // Without sslmode, lib/pq refuses servers without TLS.
 //
 // The tests in clock_test.go, crash_test.go, dump_test.go and partman_test.go, and TestPSQL,
-// TestPlainFiles, TestPartitionsDump, TestServerStopped and TestServerStoppedClockBack, need
-// containers.
+// TestPlainFiles, TestPartitionsDump and TestServerStopped, need containers.
 //
 // # Cost
 //
-// About 3 minutes with one version of Postgres: one server for most tests, one for each crash
-// test, two for the failover, one for the clock, and one with pg_partman. TestAtManyIDs,
-// TestParityManyIDs and TestServerDefaultsManyRows run only in CI, where others use more values,
-// clock steps and crashes.
+// About 2 minutes with one version of Postgres: one server for most tests, one for the crash
+// test, two for the failover, one for the clock, and one with pg_partman.
+// TestServerDefaultsManyRows runs only in CI, where others use more values, clock steps and
+// crashes.
 package migrations

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,13 +17,13 @@ import (
 // the other objects that can depend on an installation.
 func installTables() string {
 	var b strings.Builder
-	for _, g := range installGenerators {
+	for _, g := range genFormats() {
 		fmt.Fprintf(&b, `CREATE TABLE of_%[1]s (id sortkey.%[1]s PRIMARY KEY DEFAULT %[2]s, n int);
 			CREATE INDEX ON of_%[1]s (sortkey.%[1]s_time(id));
 			ALTER TABLE of_%[1]s ADD shown text GENERATED ALWAYS AS (%[3]s) STORED;
-			`, g.format, g.call, g.text("id"))
-		if g.bySetting != "" {
-			fmt.Fprintf(&b, "CREATE TABLE by_%[1]s (id sortkey.%[1]s PRIMARY KEY DEFAULT %[2]s, n int);\n", g.format, g.bySetting)
+			`, g.name, g.nextOf(g.node), g.text("id"))
+		if g.hasNodes() {
+			fmt.Fprintf(&b, "CREATE TABLE by_%[1]s (id sortkey.%[1]s PRIMARY KEY DEFAULT %[2]s, n int);\n", g.name, g.next())
 		}
 	}
 	b.WriteString(`CREATE TABLE of_sno_as_text (id sortkey.sno_as_text PRIMARY KEY DEFAULT sortkey.sno_text(sortkey.next_sno(200, 40000)), n int);
@@ -39,10 +38,10 @@ func installTables() string {
 // installGenerated are the tables whose defaults generate IDs.
 var installGenerated = func() []string {
 	names := []string{"of_sno_as_text", "parted"}
-	for _, g := range installGenerators {
-		names = append(names, "of_"+g.format)
-		if g.bySetting != "" {
-			names = append(names, "by_"+g.format)
+	for _, g := range genFormats() {
+		names = append(names, "of_"+g.name)
+		if g.hasNodes() {
+			names = append(names, "by_"+g.name)
 		}
 	}
 	return names
@@ -57,25 +56,6 @@ func installInsert(t testing.TB, pool *sql.DB) {
 	}
 }
 
-// installDatabase creates another database on the server.
-func installDatabase(t testing.TB, db *pgtest.DB, suffix, options string) *pgtest.DB {
-	t.Helper()
-	name := db.Name + "_" + suffix
-	if !strings.Contains(options, "TEMPLATE") {
-		options += " TEMPLATE template0"
-	}
-	db.Exec(t, "CREATE DATABASE "+name+" "+options)
-	t.Cleanup(func() {
-		if _, err := db.SQL(t).ExecContext(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			t.Error(err)
-		}
-	})
-	u, err := url.Parse(db.URL)
-	must(t, err)
-	u.Path = "/" + name
-	return &pgtest.DB{Name: name, URL: u.String(), Version: db.Version}
-}
-
 func installClocks(t testing.TB, pool *sql.DB) []string {
 	t.Helper()
 	return columnOf(t, pool, "SELECT format('%s %s', sequencename, last_value) FROM pg_sequences WHERE schemaname = 'sortkey_internal' AND sequencename LIKE '%\\_clock' ORDER BY 1")
@@ -85,15 +65,15 @@ func installClocks(t testing.TB, pool *sql.DB) []string {
 // it doesn't have yet. It returns new sessions.
 func installOwnNode(t *testing.T, db *pgtest.DB) *sql.DB {
 	t.Helper()
-	const own = "22" // not installNode, which the original uses
+	const own = 22 // not installNode, which the original uses
 	conn := db.Conn(t)
 	remedy := "ALTER DATABASE " + db.Name + " SET sortkey.node = "
 	fails(t, conn, "55000", "INSERT INTO by_snowflake VALUES (DEFAULT)", "sortkey.node is not set", "SELECT sortkey.reserve_node('snowflake', N, 'defaults of "+db.Name+"')", remedy+"N")
 	wantError(t, migrations.CheckDefaults(t.Context(), db.SQL(t), complete), migrations.ErrNoNode, "column public.by_", "(and 3 more) needs the setting sortkey.node, which is missing", remedy+"N")
-	exec(t, conn, remedy+own)
+	exec(t, conn, remedy+fmt.Sprint(own))
 	conn = db.Conn(t)
 	fails(t, conn, "55000", "INSERT INTO by_snowflake VALUES (DEFAULT)", "sortkey.node is 22, but number 22 of pool snowflake is not reserved")
-	exec(t, conn, strings.ReplaceAll(installReserve, "21", own))
+	exec(t, conn, reserveNode("sortkey", own))
 	return db.SQL(t)
 }
 
@@ -136,22 +116,22 @@ func installRestored(t *testing.T, old *sql.DB, into *pgtest.DB, c migrations.Co
 			t.Errorf("%s: expected the databases to share the 500 dumped IDs, got %d", table, both)
 		}
 	}
-	for _, g := range installGenerators {
+	for _, g := range genFormats() {
 		var bad int
-		must(t, restored.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE (%s) IS NOT TRUE OR shown <> %s) FROM of_%s", g.valid(g.node), g.text("id"), g.format)).Scan(&bad))
+		must(t, restored.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE (%s) IS NOT TRUE OR shown <> %s) FROM of_%s", g.valid(g.node), g.text("id"), g.name)).Scan(&bad))
 		if bad != 0 {
-			t.Errorf("of_%s: expected valid IDs, got %d invalid ones", g.format, bad)
+			t.Errorf("of_%s: expected valid IDs, got %d invalid ones", g.name, bad)
 		}
-		if g.bySetting != "" { // half of the rows come from the original
-			must(t, restored.QueryRowContext(ctx, fmt.Sprintf("SELECT abs(count(*) FILTER (WHERE %s) - 500) + abs(count(*) FILTER (WHERE %s) - 500) FROM by_%s", g.valid(installNode), g.valid(22), g.format)).Scan(&bad))
+		if g.hasNodes() { // half of the rows come from the original
+			must(t, restored.QueryRowContext(ctx, fmt.Sprintf("SELECT abs(count(*) FILTER (WHERE %s) - 500) + abs(count(*) FILTER (WHERE %s) - 500) FROM by_%s", g.valid(installNode), g.valid(22), g.name)).Scan(&bad))
 			if bad != 0 {
-				t.Errorf("by_%s: expected 500 IDs of each database, got a difference of %d", g.format, bad)
+				t.Errorf("by_%s: expected 500 IDs of each database, got a difference of %d", g.name, bad)
 			}
 		}
-		if _, err := restored.ExecContext(ctx, "INSERT INTO of_"+g.format+" SELECT * FROM (SELECT NULL::sortkey."+g.format+", 1) q"); err == nil {
-			t.Errorf("of_%s: expected the NULL to violate a constraint", g.format)
+		if _, err := restored.ExecContext(ctx, "INSERT INTO of_"+g.name+" SELECT * FROM (SELECT NULL::sortkey."+g.name+", 1) q"); err == nil {
+			t.Errorf("of_%s: expected the NULL to violate a constraint", g.name)
 		}
-		must(t, func() error { _, err := restored.ExecContext(ctx, "ANALYZE of_"+g.format); return err }())
+		must(t, func() error { _, err := restored.ExecContext(ctx, "ANALYZE of_"+g.name); return err }())
 	}
 	wantError(t, migrations.Down(ctx, restored, c), nil, "drop or change the dependent objects first")
 }
@@ -161,24 +141,27 @@ func TestDump(t *testing.T) {
 	t.Parallel()
 	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, installTables())
-		installSet(t, db)
+		setNode(t, db, "sortkey", installNode)
 		ctx, old, shell := t.Context(), db.SQL(t), toolShell{t, db}
 		installInsert(t, old)
 		clocks := installClocks(t, old)
 
 		file := func(kind string) string { return "/tmp/" + db.Name + "." + kind }
-		dump := func(kind string, options ...string) {
-			t.Helper()
-			shell.must(append(append([]string{"pg_dump", "-f", file(kind)}, options...), shell.url(db.Name))...)
+		// One command for all dumps, because it takes long to start one in a container.
+		script := ""
+		for kind, options := range map[string]string{
+			"plain":        "",
+			"custom":       "-Fc",
+			"schema":       "--schema-only",
+			"data":         "--data-only",
+			"own_schema":   "--schema-only --exclude-schema=sortkey --exclude-schema=sortkey_internal",
+			"own_data":     "--data-only --exclude-schema=sortkey --exclude-schema=sortkey_internal",
+			"both_schemas": "--schema=sortkey --schema=sortkey_internal",
+			"one_schema":   "--schema=sortkey",
+		} {
+			script += fmt.Sprintf("pg_dump -f %s %s '%s'\n", file(kind), options, shell.url(db.Name))
 		}
-		dump("plain")
-		dump("custom", "-Fc")
-		dump("schema", "--schema-only")
-		dump("data", "--data-only")
-		dump("own_schema", "--schema-only", "--exclude-schema=sortkey", "--exclude-schema=sortkey_internal")
-		dump("own_data", "--data-only", "--exclude-schema=sortkey", "--exclude-schema=sortkey_internal")
-		dump("both_schemas", "--schema=sortkey", "--schema=sortkey_internal")
-		dump("one_schema", "--schema=sortkey")
+		shell.must("sh", "-ec", script)
 		psql := func(into *pgtest.DB, kind string) (string, bool) {
 			return shell.run("psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f", file(kind), shell.url(into.Name))
 		}
@@ -199,26 +182,20 @@ func TestDump(t *testing.T) {
 			}
 		}
 
-		t.Run("plain", func(t *testing.T) {
-			into := installDatabase(t, db, "plain", "")
-			restore(into, "plain")
-			survived(into.SQL(t))
-			installRestored(t, old, into, c)
-		})
 		t.Run("custom", func(t *testing.T) {
-			into := installDatabase(t, db, "custom", "")
+			into := newDatabase(t, db, "custom", "")
 			shell.must("pg_restore", "--exit-on-error", "-d", shell.url(into.Name), file("custom"))
 			survived(into.SQL(t))
 			installRestored(t, old, into, c)
 		})
-		t.Run("into a database with another collation", func(t *testing.T) {
-			into := installDatabase(t, db, "danish", "ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'da-DK' LOCALE 'C'")
+		t.Run("plain, into a database with another collation", func(t *testing.T) {
+			into := newDatabase(t, db, "danish", "ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'da-DK' LOCALE 'C'")
 			restore(into, "plain")
 			survived(into.SQL(t))
 			installRestored(t, old, into, c)
 		})
 		t.Run("schema, then data", func(t *testing.T) {
-			into := installDatabase(t, db, "schema", "")
+			into := newDatabase(t, db, "schema", "")
 			restore(into, "schema")
 			pool := into.SQL(t)
 			for name, f := range map[string]func(context.Context, *sql.DB, migrations.Config) error{"Check": migrations.Check, "Up": migrations.Up, "Down": migrations.Down} {
@@ -233,7 +210,7 @@ func TestDump(t *testing.T) {
 			installRestored(t, old, into, c)
 		})
 		t.Run("data after Up", func(t *testing.T) {
-			into := installDatabase(t, db, "data", "")
+			into := newDatabase(t, db, "data", "")
 			pool := into.SQL(t)
 			must(t, migrations.Up(ctx, pool, c))
 			restore(into, "own_schema")
@@ -245,7 +222,7 @@ func TestDump(t *testing.T) {
 			installRestored(t, old, into, c)
 		})
 		t.Run("by schema", func(t *testing.T) {
-			into := installDatabase(t, db, "by_schema", "")
+			into := newDatabase(t, db, "by_schema", "")
 			if out, ok := psql(into, "one_schema"); ok || !regexp.MustCompile(`ERROR:  (schema "sortkey_internal"|relation "sortkey_internal\.\w+_clock") does not exist`).MatchString(out) {
 				t.Errorf("expected the other schema to be missing, got %s", out)
 			}
@@ -265,29 +242,39 @@ func TestDumpSettings(t *testing.T) {
 	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 		shell := toolShell{t, db}
 		db.Exec(t, installTables())
-		installSet(t, db)
-		file, url := "/tmp/"+db.Name+".settings", shell.url(db.Name)
-		shell.must("pg_dump", "-Fc", "-f", file, url)
-		for command, want := range map[string]bool{
-			"pg_dump " + url:                             false,
-			"pg_dump --clean --if-exists " + url:         false,
-			"pg_dump --create " + url:                    true,
-			"pg_restore -f - " + file:                    false,
-			"pg_restore --create -f - " + file:           true,
-			"pg_dumpall --globals-only -d " + url:        false,
-			"pg_dump --create --data-only " + url:        true,
-			"pg_dump --create --schema=public " + url:    true,
-			"pg_dump --schema-only --no-owner -x " + url: false,
-		} {
-			out := shell.must(strings.Fields(command)...)
-			if got := strings.Contains(out, "ALTER DATABASE "+db.Name+` SET "sortkey.node" TO '21';`); got != want || !want && strings.Contains(out, `"sortkey.node"`) {
-				t.Errorf("%s: expected the setting to be in the dump: %t, got %t", command, want, got)
+		setNode(t, db, "sortkey", installNode)
+		file, url := "/tmp/"+db.Name+".settings", "'"+shell.url(db.Name)+"'"
+		shell.must("pg_dump", "-Fc", "-f", file, shell.url(db.Name))
+		const separator = "-- the next command\n"
+		commands := []struct {
+			command string
+			want    bool
+		}{
+			{"pg_dump " + url, false},
+			{"pg_dump --clean --if-exists " + url, false},
+			{"pg_dump --create " + url, true},
+			{"pg_restore -f - " + file, false},
+			{"pg_restore --create -f - " + file, true},
+			{"pg_dumpall --globals-only -d " + url, false},
+			{"pg_dump --create --data-only " + url, true},
+			{"pg_dump --create --schema=public " + url, true},
+			{"pg_dump --schema-only --no-owner -x " + url, false},
+		}
+		script := ""
+		for _, c := range commands {
+			script += c.command + "; echo '" + strings.TrimSpace(separator) + "'\n"
+		}
+		outputs := strings.Split(shell.must("sh", "-ec", script), separator)
+		for i, c := range commands {
+			got := strings.Contains(outputs[i], "ALTER DATABASE "+db.Name+` SET "sortkey.node" TO '21';`)
+			if got != c.want || !c.want && strings.Contains(outputs[i], `"sortkey.node"`) {
+				t.Errorf("%s: expected the setting to be in the dump: %t, got %t", c.command, c.want, got)
 			}
 		}
 		// Nor does a copy by the server have it.
-		from := installDatabase(t, db, "template", "")
+		from := newDatabase(t, db, "template", "")
 		db.Exec(t, "ALTER DATABASE "+from.Name+" SET sortkey.node = 21")
-		into := installDatabase(t, db, "copy", "TEMPLATE "+from.Name)
+		into := newDatabase(t, db, "copy", "TEMPLATE "+from.Name)
 		if got := columnOf(t, into.SQL(t), "SELECT coalesce(current_setting('sortkey.node', true), 'none')"); got[0] != "none" {
 			t.Errorf("expected no setting in a copy, got %v", got)
 		}

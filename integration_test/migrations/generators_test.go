@@ -1,7 +1,6 @@
 package migrations
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -20,144 +18,6 @@ import (
 )
 
 // Many sessions generate IDs by defaults and calls.
-
-// genNode is the node number of both forms of the generators: as an argument, and in
-// the setting sortkey.node. IDs of both forms would collide.
-const genNode = 29
-
-// A genFormat holds the properties of a format for these tests.
-type genFormat struct {
-	schema string
-	name   string // as in the names of functions
-	meta   string // the arguments before the node number
-	base   string // type of the column
-	rate   int    // IDs per millisecond
-	unit   time.Duration
-
-	// parts parses 8 or 16 bytes, the output of int8send and uuid_send. It returns an
-	// error if they are not an ID of the layout with genNode.
-	parts func([]byte) (genParts, error)
-}
-
-type genParts struct {
-	time     time.Time
-	sequence int
-}
-
-// order returns a number that increases with each ID of a generator.
-func (p genParts) order() int64 { return p.time.UnixMilli()<<16 | int64(p.sequence) }
-
-func (f genFormat) width() int {
-	if f.base == "uuid" {
-		return 16
-	}
-	return 8
-}
-
-func (f genFormat) send() string {
-	if f.base == "uuid" {
-		return "uuid_send"
-	}
-	return "int8send"
-}
-
-// clock returns the name of the format's sequence.
-func (f genFormat) clock() string { return f.schema + "_internal." + f.name + "_clock" }
-
-// function returns a function of the format: floor is sortkey.snowflake_floor.
-func (f genFormat) function(name string) string { return f.schema + "." + f.name + "_" + name }
-
-// next returns the call that generates an ID with the node number in the setting.
-func (f genFormat) next() string { return f.schema + ".next_" + f.name + "(" + f.meta + ")" }
-
-// nextNode returns the call that generates an ID with an explicit node number. UID60 has
-// no node numbers.
-func (f genFormat) nextNode() string {
-	if f.name == "uid60" {
-		return f.next()
-	}
-	return f.schema + ".next_" + f.name + "(" + strings.TrimPrefix(fmt.Sprintf("%s, %d", f.meta, genNode), ", ") + ")"
-}
-
-// call returns one form for clients with an even number, and the other for odd ones.
-func (f genFormat) call(client int) string {
-	if client%2 == 0 {
-		return f.next()
-	}
-	return f.nextNode()
-}
-
-func genInt(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
-
-// genWant returns an error if got, the node number or metabyte of an ID, isn't want.
-func genWant(got, want int) error {
-	if got != want {
-		return fmt.Errorf("expected node number or metabyte %d, got %d", want, got)
-	}
-	return nil
-}
-
-// genSpread64 is the index in genFormats of Spread64, which has the fewest IDs per
-// millisecond.
-const genSpread64 = 3
-
-// genFormats returns all formats.
-func genFormats() []genFormat { return genFormatsOf(migrations.DefaultSchema) }
-
-// genFormatsOf returns all formats of an installation in another schema.
-func genFormatsOf(schema string) []genFormat {
-	return []genFormat{
-		{
-			schema: schema, name: "snowflake", base: "bigint", rate: 4096, unit: time.Millisecond,
-			parts: func(b []byte) (genParts, error) {
-				p, err := idtype.DefaultSnowflakeLayout().Parts(idtype.Snowflake(genInt(b)))
-				return genParts{p.Time, p.Sequence}, errors.Join(err, genWant(p.Datacenter<<5|p.Worker, genNode))
-			},
-		},
-		{
-			schema: schema, name: "snowflake_si", base: "bigint", rate: 256, unit: time.Millisecond,
-			parts: func(b []byte) (genParts, error) {
-				p, err := complete.SnowflakeSI.Parts(idtype.SnowflakeSI(genInt(b)))
-				return genParts{p.Time, p.Index}, errors.Join(err, genWant(p.Machine, genNode))
-			},
-		},
-		{
-			schema: schema, name: "uid60", base: "bigint", rate: 512, unit: time.Millisecond,
-			parts: func(b []byte) (genParts, error) {
-				p, err := idtype.UID60Layout{}.Parts(idtype.UID60(genInt(b)))
-				return genParts{p.Time, p.Sequence}, err
-			},
-		},
-		{
-			schema: schema, name: "spread64", base: "bigint", rate: 64, unit: time.Millisecond,
-			parts: func(b []byte) (genParts, error) {
-				p, err := idtype.Spread64Layout{}.Parts(idtype.Spread64(genInt(b)))
-				return genParts{p.Time, p.Sequence}, errors.Join(err, genWant(p.Generator<<4|p.Cluster, genNode))
-			},
-		},
-		{
-			schema: schema, name: "sno", meta: "200", base: "uuid", rate: 65536 / 4, unit: 4 * time.Millisecond,
-			parts: func(b []byte) (genParts, error) {
-				id, err := idtype.SnoFromUUID(uuid.UUID(b))
-				if id.TickTock() {
-					err = errors.Join(err, errors.New("expected no tick-tock bit"))
-				}
-				return genParts{id.Time(), int(id.Sequence())}, errors.Join(err,
-					genWant(int(id.Partition().Uint16()), genNode), genWant(int(id.Meta()), 200))
-			},
-		},
-	}
-}
-
-// genReserve reserves genNode for all formats and sets it for the sessions that begin
-// after it.
-func genReserve(t testing.TB, db *pgtest.DB, schema string) {
-	t.Helper()
-	for _, pool := range []string{"snowflake", "snowflake-si", "spread64", "sno"} {
-		db.Exec(t, fmt.Sprintf("select %s.reserve_node('%s', %d, 'test')", schema, pool, genNode))
-	}
-	db.Exec(t, fmt.Sprintf("alter database %s set %s.node = %d", db.Name, schema, genNode))
-}
 
 // genConns opens n sessions.
 func genConns(t testing.TB, db *pgtest.DB, n int) []*pgx.Conn {
@@ -185,13 +45,6 @@ func genAll(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// genCheckOrder checks the concatenated IDs of a session, in the order of their
-// generation: all have the layout and genNode, and they increase.
-func genCheckOrder(f genFormat, ids []byte) error {
-	var o genOrder
-	return o.check(f, ids)
-}
-
 // A genOrder is the last ID of a session.
 type genOrder struct{ last genParts }
 
@@ -203,7 +56,8 @@ const (
 	genAhead = 12
 )
 
-// check checks the further IDs of the session. They increase, even if the clock was set
+// check checks the concatenated further IDs of the session, in the order of their
+// generation: all have the layout and genNode, and they increase, even if the clock was set
 // back since the last ones.
 func (o *genOrder) check(f genFormat, ids []byte) error {
 	w := f.width()
@@ -228,8 +82,7 @@ func TestServerDefaults(t *testing.T) {
 // More rows find rarer collisions.
 func TestServerDefaultsManyRows(t *testing.T) {
 	pgtest.ThoroughOnly(t)
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 40_000) })
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 40_000) })
 }
 
 // genDefaults inserts rows in each of 8 sessions. Half of them use the default of the
@@ -238,7 +91,7 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 	const clients, singles = 8, 500
 	ctx := t.Context()
 	formats := genFormats()
-	genReserve(t, db, migrations.DefaultSchema)
+	setNode(t, db, migrations.DefaultSchema, genNode)
 	for _, f := range formats {
 		db.Exec(t, fmt.Sprintf("create unlogged table %[1]s (id sortkey.%[1]s not null default %[2]s, client int, n int)", f.name, f.next()))
 	}
@@ -303,7 +156,7 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 		if n != rows || len(ids) != rows*f.width() {
 			return fmt.Errorf("%s: expected %d rows, got %d", f.name, rows, n)
 		}
-		return genCheckOrder(f, ids)
+		return new(genOrder).check(f, ids)
 	})
 }
 
@@ -312,10 +165,9 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 func TestServerRateCap(t *testing.T) {
 	const clients = 12
 	duration := pgtest.Scaled(300*time.Millisecond, time.Second)
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
-		genReserve(t, db, migrations.DefaultSchema)
+		setNode(t, db, migrations.DefaultSchema, genNode)
 		conns := genConns(t, db, clients)
 		for _, f := range genFormats() {
 			if f.rate > 256 {
@@ -367,11 +219,10 @@ const genAdvisoryLocks = `select count(*) from pg_locks where locktype = 'adviso
 
 // An open transaction that has generated IDs doesn't block others and holds no
 // advisory lock. Its IDs aren't generated again, even after a rollback of the
-// transaction or to a savepoint.
+// transaction or to a savepoint. A read-only transaction cannot generate IDs.
 func TestServerOpenTransaction(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		genReserve(t, db, migrations.DefaultSchema)
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		setNode(t, db, migrations.DefaultSchema, genNode)
 		conns := genConns(t, db, 2)
 		open, other := conns[0], conns[1]
 		exec(t, other, "set statement_timeout = '60s'")
@@ -403,78 +254,18 @@ func TestServerOpenTransaction(t *testing.T) {
 				exec(t, open, "rollback")
 				add(open)
 			}
+			exec(t, open, "begin read only")
+			fails(t, open, "25006", "select "+f.nextNode(), "nextval()")
+			exec(t, open, "rollback")
 		}
-	})
-}
-
-// A statement canceled at any point leaves no lock behind and causes no duplicate
-// IDs.
-func TestServerCancelled(t *testing.T) {
-	const clients, duration, patience = 10, 2 * time.Second, 2 * time.Minute
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		f := genFormats()[genSpread64]
-		db.Exec(t, "create table ids (id bigint primary key)")
-		conns, killer := genConns(t, db, clients), db.Conn(t)
-		insertIDs := fmt.Sprintf("insert into ids select %s from generate_series(1, 40)", f.nextNode())
-		var cancelled, inserted atomic.Int64
-		start := time.Now()
-		stop := make(chan struct{})
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if _, err := killer.Exec(t.Context(), `select pg_cancel_backend(pid) from pg_stat_activity
-					where datname = current_database() and pid <> pg_backend_pid() and state = 'active' and random() < 0.2`); err != nil {
-					t.Error(err)
-					return
-				}
-				time.Sleep(time.Millisecond)
-			}
-		})
-		tooFew := func() bool { return inserted.Load() < 10 || cancelled.Load() < 100 }
-		genEach(t, clients, func(i int) error {
-			for time.Since(start) < duration || tooFew() && time.Since(start) < patience {
-				// With a timeout of 0, only the other session cancels the statement.
-				_, err := conns[i].Exec(t.Context(), fmt.Sprintf("set statement_timeout = %d; set lock_timeout = %d", i%6, i%2), pgx.QueryExecModeSimpleProtocol)
-				if err == nil {
-					_, err = conns[i].Exec(t.Context(), insertIDs)
-				}
-				switch {
-				case err == nil:
-					inserted.Add(1)
-				case sqlState(err) == "57014", sqlState(err) == "55P03": // query_canceled, lock_not_available
-					cancelled.Add(1)
-				default:
-					return err
-				}
-			}
-			return nil
-		})
-		close(stop)
-		wg.Wait()
-		t.Logf("%d statements succeeded, %d were canceled", inserted.Load(), cancelled.Load())
-		if tooFew() {
-			t.Errorf("expected at least 100 canceled and 10 successful statements, got %d and %d", cancelled.Load(), inserted.Load())
-		}
-		if n := pgtest.Value[int](t, killer, genAdvisoryLocks); n != 0 {
-			t.Errorf("expected no advisory locks, got %d", n)
-		}
-		exec(t, killer, "set statement_timeout = '60s'")
-		exec(t, killer, insertIDs)
 	})
 }
 
 // Node numbers and metabytes out of range are errors, which name the value. A role that
 // can generate IDs cannot exhaust the sequence by such calls.
 func TestServerNodes(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		genReserve(t, db, migrations.DefaultSchema)
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		setNode(t, db, migrations.DefaultSchema, genNode)
 		conn := db.Conn(t)
 		for _, c := range []struct {
 			format, call, read string // %s is the value, and the call
@@ -508,25 +299,11 @@ func TestServerNodes(t *testing.T) {
 	})
 }
 
-// A read-only transaction cannot generate IDs.
-func TestServerReadOnly(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		conn := db.Conn(t)
-		for _, f := range genFormats() {
-			exec(t, conn, "begin read only")
-			fails(t, conn, "25006", "select "+f.nextNode(), "nextval()")
-			exec(t, conn, "rollback")
-		}
-	})
-}
-
 // If somebody sets a CACHE on the sequence, sessions keep values for later. IDs are
 // still unique, increase within a session, and are never a window older than the call.
 func TestServerCache(t *testing.T) {
 	const clients, duration = 6, 1500 * time.Millisecond
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		f := genFormats()[genSpread64]
 		exec(t, db.Conn(t), "alter sequence "+f.clock()+" cache 20")
 		db.Exec(t, "create table ids (id bigint primary key)")
@@ -557,7 +334,7 @@ func TestServerCache(t *testing.T) {
 					time.Sleep(5 * time.Millisecond)
 				}
 			}
-			return genCheckOrder(f, all)
+			return new(genOrder).check(f, all)
 		})
 	})
 }
@@ -565,8 +342,7 @@ func TestServerCache(t *testing.T) {
 // Failed calls take values of the sequence. They reach the next window only after
 // millions of calls, and it has no IDs before its time.
 func TestServerSequenceEnd(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conns := genConns(t, db, 4)
 		const last, windowShift = "select pg_sequence_last_value('sortkey_internal.spread64_clock')", 23
 		set := func(after string, counter int) (window int64) {
@@ -611,8 +387,7 @@ func TestServerSequenceEnd(t *testing.T) {
 // Layouts at the limits: many IDs per millisecond, few, and many bits of time.
 func TestServerLayouts(t *testing.T) {
 	const clients = 4
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		for _, c := range []struct {
 			datacenter, worker, sequence int
 			n                            int // IDs for each client
@@ -639,7 +414,7 @@ func TestServerLayouts(t *testing.T) {
 				if len(ids) != 8*c.n {
 					return fmt.Errorf("expected %d IDs, got %d", c.n, len(ids)/8)
 				}
-				return genCheckOrder(genFormat{name: schema, base: "bigint", parts: func(b []byte) (genParts, error) {
+				return new(genOrder).check(genFormat{name: schema, base: "bigint", parts: func(b []byte) (genParts, error) {
 					p, err := layout.Parts(idtype.Snowflake(genInt(b)))
 					if since := time.Since(p.Time); since > time.Minute || since < -time.Minute {
 						err = errors.Join(err, fmt.Errorf("expected the current time, got %s", p.Time))
@@ -653,8 +428,7 @@ func TestServerLayouts(t *testing.T) {
 
 // Generators return errors before the first instant of a layout and after the last.
 func TestServerLifetime(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		upFrom := func(schema string, epoch time.Time) {
 			t.Helper()
@@ -715,8 +489,7 @@ func TestServerLifetime(t *testing.T) {
 
 // Calls above the rate for a whole second fail. No load reaches this reliably.
 func TestServerAdvance(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		// One ID per 3 seconds.
 		exec(t, conn, "create sequence slow")

@@ -1,8 +1,10 @@
 package migrations
 
 import (
+	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,11 +36,71 @@ func up(t testing.TB, db *pgtest.DB, c migrations.Config) {
 	must(t, migrations.Up(t.Context(), db.SQL(t), c))
 }
 
+// newRole creates a role and opens the database as that role.
+func newRole(t testing.TB, db *pgtest.DB, prefix string) (name string, pool *sql.DB) {
+	t.Helper()
+	name = prefix + "_" + db.Name // other tests use the server at the same time, and roles are global
+	db.Exec(t, "CREATE ROLE "+name+" "+pgtest.LoginPassword)
+	t.Cleanup(func() {
+		if _, err := db.SQL(t).ExecContext(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
+			t.Error(err)
+		}
+	})
+	return name, db.SQL(t, pgtest.Login(name))
+}
+
+// newDatabase creates another database on the server.
+func newDatabase(t testing.TB, db *pgtest.DB, suffix, options string) *pgtest.DB {
+	t.Helper()
+	if !strings.Contains(options, "TEMPLATE") {
+		options += " TEMPLATE template0"
+	}
+	other := *db
+	other.Name = db.Name + "_" + suffix
+	other.URL = strings.Replace(db.URL, "/"+db.Name, "/"+other.Name, 1)
+	db.Exec(t, "CREATE DATABASE "+other.Name+" "+options)
+	t.Cleanup(func() {
+		if _, err := db.SQL(t).ExecContext(context.Background(), "DROP DATABASE "+other.Name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return &other
+}
+
+// reserveNode returns SQL that reserves a node number of each format.
+func reserveNode(schema string, node int) string {
+	return fmt.Sprintf("SELECT %s.reserve_node(pool, %d, 'tests') FROM unnest('{snowflake,snowflake-si,spread64,sno}'::text[]) pool", schema, node)
+}
+
+// setNode reserves a node number of each format and sets it for later sessions.
+func setNode(t testing.TB, db *pgtest.DB, schema string, node int) {
+	t.Helper()
+	db.Exec(t, fmt.Sprintf("%s; ALTER DATABASE %s SET %s.node = %d", reserveNode(schema, node), db.Name, schema, node))
+}
+
 func exec(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
 	t.Helper()
 	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatalf("%v\nin: %s", err, sql)
 	}
+}
+
+// waitUntil waits until an SQL condition is true.
+func waitUntil(t testing.TB, db *pgtest.DB, condition string, args ...any) {
+	t.Helper()
+	conn := db.Conn(t)
+	pgtest.Eventually(t, condition, func() error {
+		if !pgtest.Value[bool](t, conn, "SELECT "+condition, args...) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// sessionWaits returns when a session waits for a lock.
+func sessionWaits(t testing.TB, db *pgtest.DB, pid uint32) {
+	t.Helper()
+	waitUntil(t, db, "EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock')", pid)
 }
 
 // explain returns the plan of a statement.

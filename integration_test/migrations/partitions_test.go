@@ -41,8 +41,7 @@ func partitionEach(t *testing.T, f func(t *testing.T, db partitionDB)) {
 // partitionOne is partitionEach on the last version only.
 func partitionOne(t *testing.T, f func(t *testing.T, db partitionDB)) {
 	t.Helper()
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) { f(t, partitionDB{db, db.SQL(t)}) })
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) { f(t, partitionDB{db, db.SQL(t)}) })
 }
 
 func partitionTime(t testing.TB, s string) time.Time {
@@ -77,8 +76,7 @@ func (db partitionDB) begin(t testing.TB, statements string) pgx.Tx {
 // role creates a role and returns its name.
 func (db partitionDB) role(t testing.TB, prefix string) string {
 	t.Helper()
-	name := installRoleName(db.DB, prefix)
-	installRole(t, db.DB, name)
+	name, _ := newRole(t, db.DB, prefix)
 	return name
 }
 
@@ -464,7 +462,7 @@ func TestPartitionsRowAfterPlan(t *testing.T) {
 				migrations.PartitionOptions{At: partitionTime(t, "2026-11-23T10:00:00Z"), LockTimeout: time.Minute})
 			maintained <- err
 		}()
-		db.waitsFor(t, "e_default")
+		waitUntil(t, db.DB, "exists (select from pg_locks where not granted and relation = 'e_default'::regclass)")
 		committing := db.strings(t, "select clock_timestamp()::text")[0]
 		must(t, tx.Commit(t.Context()))
 		must(t, <-maintained)
@@ -482,8 +480,7 @@ func TestPartitionsRowAfterPlan(t *testing.T) {
 func TestPartitionsLockTimeout(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
 		for _, table := range []string{"a", "b"} {
-			db.Exec(t, `create table `+table+` (id sortkey.snowflake primary key, v text) partition by range (id);
-				select sortkey.manage_partitions('`+table+`', '1 day', premake => 1, retention => '1 day', retention_action => 'drop')`)
+			db.managed(t, table, "premake => 1, retention => '1 day', retention_action => 'drop'")
 		}
 		db.maintain(t, partitionNow)
 		tx := db.begin(t, "select from a")
@@ -520,33 +517,26 @@ func TestPartitionsLockTimeout(t *testing.T) {
 	})
 }
 
-// Inserts, even in open transactions, don't block the creation of a partition ahead,
-// nor does it block inserts.
-func TestPartitionsAheadOfOpenTransactions(t *testing.T) {
+// An insert waits while maintenance drains rows of its time, or creates a partition
+// whose time has begun. It then uses the new partition. Inserts, even in open transactions,
+// don't block the creation of a partition ahead, nor does it block inserts.
+func TestPartitionsInsertWaits(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
+		ctx := t.Context()
 		db.managed(t, "e", "premake => 1")
 		db.maintain(t, partitionNow)
 		tx := db.begin(t, "insert into e values (sortkey.snowflake_floor('2026-11-21 11:00Z'), 'x')")
 		partitionWant(t, "the next day", db.maintain(t, "2026-11-22T00:00:00Z"), "create public.e_p20261123")
-		_, err := tx.Exec(t.Context(), "insert into e values (sortkey.snowflake_floor('2026-11-23 11:00Z'), 'y')")
-		must(t, err)
-		must(t, tx.Commit(t.Context()))
+		_, err := tx.Exec(ctx, "insert into e values (sortkey.snowflake_floor('2026-11-23 11:00Z'), 'y')")
+		must(t, errors.Join(err, tx.Commit(ctx)))
 		partitionWant(t, "both rows", db.places(t, "e"), "e_p20261121 x", "e_p20261123 y")
-	})
-}
 
-// An insert waits while maintenance drains rows of its time, or creates a partition
-// whose time has begun. It then uses the new partition.
-func TestPartitionsInsertWaits(t *testing.T) {
-	partitionOne(t, func(t *testing.T, db partitionDB) {
-		ctx := t.Context()
 		for table, want := range map[string][]string{
 			"drained": {"drained_p20261121 first", "drained_p20261121 second"},
 			"bare":    {"bare_p20261121 second"},
 		} {
-			db.Exec(t, `create table `+table+` (id sortkey.snowflake primary key, v text) partition by range (id);
-				create table `+table+`_default partition of `+table+` default;
-				select sortkey.manage_partitions('`+table+`', '1 day', premake => 1)`)
+			db.managed(t, table, "premake => 1")
+			db.Exec(t, "create table "+table+"_default partition of "+table+" default")
 			if len(want) == 2 {
 				db.Exec(t, "insert into "+table+" values (sortkey.snowflake_floor('2026-11-21Z'), 'first')")
 			}
@@ -569,30 +559,8 @@ func (db partitionDB) behind(t testing.TB, conn *pgx.Conn, sql string) <-chan er
 		_, err := conn.Exec(t.Context(), sql)
 		result <- err
 	}()
-	db.waits(t, conn.PgConn().PID())
+	sessionWaits(t, db.DB, conn.PgConn().PID())
 	return result
-}
-
-// waits returns when a session waits for a lock.
-func (db partitionDB) waits(t testing.TB, pid uint32) {
-	t.Helper()
-	db.waiting(t, "select '' from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'", pid)
-}
-
-// waitsFor returns when a session waits for a lock on a table.
-func (db partitionDB) waitsFor(t testing.TB, table string) {
-	t.Helper()
-	db.waiting(t, "select '' from pg_locks where not granted and relation = $1::text::regclass", table)
-}
-
-func (db partitionDB) waiting(t testing.TB, query string, arg any) {
-	t.Helper()
-	pgtest.Eventually(t, "a session waits for a lock", func() error {
-		if len(db.strings(t, query, arg)) == 0 {
-			return errors.New("no session waits")
-		}
-		return nil
-	})
 }
 
 // Two maintainers of a table take turns, and the second sees the changes of the first,
@@ -600,9 +568,8 @@ func (db partitionDB) waiting(t testing.TB, query string, arg any) {
 func TestPartitionsTwoMaintainers(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
-		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
-			create table a (like e including all) partition by range (id); -- maintained first, without a wait
-			select sortkey.manage_partitions('a', '1 day', premake => 1), sortkey.manage_partitions('e', '1 day', premake => 1)`)
+		db.managed(t, "a", "premake => 1") // maintained first, without a wait
+		db.managed(t, "e", "premake => 1")
 		db.maintain(t, partitionNow)
 		first := db.Conn(t)
 		repeatable := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["default_transaction_isolation"] = "repeatable read" })
@@ -633,7 +600,7 @@ func TestPartitionsTwoMaintainers(t *testing.T) {
 			}
 			result := make(chan error, 1)
 			go func() { result <- second(conn, pool, at) }()
-			db.waits(t, pid)
+			sessionWaits(t, db.DB, pid)
 			must(t, tx.Commit(ctx))
 			if err := <-result; err != nil {
 				t.Errorf("second maintainer: %v", err)
@@ -1003,19 +970,15 @@ func TestPartitionsDump(t *testing.T) {
 			select sortkey.manage_partitions('a', '1 month', 'uid60', premake => 1)`)
 		partitionDB{db, db.SQL(t)}.maintain(t, partitionNow)
 		db.Exec(t, `insert into zoo."E" values (sortkey.sno_floor('2026-11-22Z'), 'x'), (sortkey.sno_floor('2026-11-23Z'), 'y')`)
-		restored := *db
-		restored.Name = db.Name + "_restored"
-		restored.URL = strings.Replace(db.URL, db.Name, restored.Name, 1)
+		restored := newDatabase(t, db, "restored", "")
 		_, err := pgtest.Exec(t, db.Container(), "root", "bash", "-c", fmt.Sprintf(
-			"set -o pipefail; createdb -U postgres %s && pg_dump -U postgres %s | psql -U postgres -q -v ON_ERROR_STOP=1 %[1]s", restored.Name, db.Name))
+			"set -o pipefail; pg_dump -U postgres %s | psql -U postgres -q -v ON_ERROR_STOP=1 %s", db.Name, restored.Name))
 		must(t, err)
-		copied := partitionDB{&restored, restored.SQL(t)}
+		copied := partitionDB{restored, restored.SQL(t)}
 		must(t, migrations.Check(ctx, copied.pool, complete))
 		partitionWant(t, "the next partitions", copied.maintain(t, "2026-12-01T00:00:00Z"),
 			"create public.a_p20270101", `create zoo."E_p20261201"`, `create zoo."E_p20261202"`, `drain zoo."E_p20261123"`)
 		partitionWant(t, "the rows", copied.places(t, `zoo."E"`), "E_p20261122 x", "E_p20261123 y")
-		must(t, copied.pool.Close())
-		db.Exec(t, "drop database "+restored.Name)
 	})
 }
 
@@ -1195,9 +1158,8 @@ func TestPartitionsIndexed(t *testing.T) {
 func TestPartitionsWithoutDefault(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
-		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
-			create table b (like a including all) partition by range (id);
-			select sortkey.manage_partitions('a', '1 day', default_partition => false), sortkey.manage_partitions('b', '1 day')`)
+		db.managed(t, "a", "default_partition => false")
+		db.managed(t, "b", "premake => 4")
 		partitionWant(t, "steps", db.maintain(t, partitionNow),
 			"create public.a_p20261121", "create public.a_p20261122", "create public.a_p20261123", "create public.a_p20261124", "create public.a_p20261125",
 			"create public.b_p20261121", "create public.b_p20261122", "create public.b_p20261123", "create public.b_p20261124", "create public.b_p20261125",
@@ -1235,15 +1197,11 @@ func TestPartitionsWithoutDefault(t *testing.T) {
 // the default partition are moved; if some can't be, the default partition stays.
 func TestPartitionsDefaultChanged(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
-		manage := func(extra string) {
-			db.Exec(t, "select sortkey.manage_partitions('e', '1 day', premake => 1"+extra+")")
-		}
-		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id)`)
-		manage(", default_partition => false")
+		db.managed(t, "e", "premake => 1, default_partition => false")
 		partitionWant(t, "steps without a default partition", db.maintain(t, partitionNow), "create public.e_p20261121", "create public.e_p20261122")
-		manage("")
+		db.manage(t, "e", "premake => 1")
 		partitionWant(t, "steps with a default partition", db.maintain(t, partitionNow), "default public.e_default")
-		manage(", default_partition => false")
+		db.manage(t, "e", "premake => 1, default_partition => false")
 		partitionWant(t, "steps that remove it", db.maintain(t, partitionNow), "drop public.e_default")
 		partitionWant(t, "no steps", db.maintain(t, partitionNow))
 
@@ -1278,10 +1236,8 @@ func TestPartitionsDefaultKept(t *testing.T) {
 				db.manage(t, "changed", "premake => 1, default_partition => false")
 			},
 		} {
-			db.Exec(t, `create table `+table+` (id sortkey.snowflake primary key, v text) partition by range (id);
-				create table `+table+`_rest partition of `+table+` default;
-				create table `+table+`_p20261121 ();
-				select sortkey.manage_partitions('`+table+`', '1 day', premake => 1, default_partition => `+fmt.Sprint(table == "changed")+`)`)
+			db.managed(t, table, "premake => 1, default_partition => "+fmt.Sprint(table == "changed"))
+			db.Exec(t, "create table "+table+"_rest partition of "+table+" default; create table "+table+"_p20261121 ()")
 			steps, _ := db.run(t, table, partitionNow, func(step int) {
 				if step == 1 {
 					between()
@@ -1295,11 +1251,10 @@ func TestPartitionsDefaultKept(t *testing.T) {
 		}
 
 		// The same if maintenance fails to move rows to a partition.
-		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
-			create table e_default partition of e default;
+		db.managed(t, "e", "premake => 1, default_partition => false")
+		db.Exec(t, `create table e_default partition of e default;
 			insert into e values (sortkey.snowflake_floor('2026-11-21 11:00Z'), 'x');
-			create table child (id bigint references e); insert into child select id from e;
-			select sortkey.manage_partitions('e', '1 day', premake => 1, default_partition => false)`)
+			create table child (id bigint references e); insert into child select id from e`)
 		steps, _ := db.run(t, "e", partitionNow, func(int) {})
 		partitionWant(t, "steps", steps, "done create public.e_p20261122", "failed drain public.e_p20261121")
 	})
@@ -1323,7 +1278,7 @@ func TestPartitionsConcurrentDefault(t *testing.T) {
 			{"true", "done default public.e_default", "e_default"},
 			{"false", "done drop public.e_default", ""},
 		} {
-			db.Exec(t, "select sortkey.manage_partitions('e', '1 day', premake => 1, default_partition => "+c.keep+")")
+			db.manage(t, "e", "premake => 1, default_partition => "+c.keep)
 			first, second := db.Conn(t), db.Conn(t)
 			tx, err := first.Begin(ctx)
 			must(t, err)
@@ -1343,7 +1298,7 @@ func TestPartitionsConcurrentDefault(t *testing.T) {
 				}
 				result <- err
 			}()
-			db.waits(t, second.PgConn().PID())
+			sessionWaits(t, db.DB, second.PgConn().PID())
 			must(t, tx.Commit(ctx))
 			if err := <-result; err != nil {
 				t.Errorf("after %s: want no steps, got %v", c.took, err)
@@ -1427,14 +1382,11 @@ func TestPartitionsLockRetried(t *testing.T) {
 			select sortkey.manage_partitions('e', '1 day', premake => 1, retention => '10 hours')`)
 		reader := db.begin(t, "select from e")
 		conn, notices := db.listen(t)
-		result := make(chan error, 1)
-		go func() {
-			_, err := conn.Exec(ctx, "call sortkey.maintain_partitions(at => '2026-11-22 10:30Z', lock_timeout => '1 s')")
-			result <- err
-		}()
-		db.waiting(t, "select '' from pg_locks where pid = $1 and not granted and mode = 'AccessExclusiveLock' and relation = 'e'::regclass", conn.PgConn().PID())
-		db.waiting(t, `select '' from pg_stat_activity a where pid = $1 and wait_event = 'PgSleep'
-			and not exists (select from pg_locks l where l.pid = a.pid and l.relation in (select relid from pg_partition_tree('e')))`, conn.PgConn().PID())
+		result := db.behind(t, conn, "call sortkey.maintain_partitions(at => '2026-11-22 10:30Z', lock_timeout => '1 s')")
+		pid := conn.PgConn().PID()
+		waitUntil(t, db.DB, "exists (select from pg_locks where pid = $1 and not granted and mode = 'AccessExclusiveLock' and relation = 'e'::regclass)", pid)
+		waitUntil(t, db.DB, `exists (select from pg_stat_activity a where pid = $1 and wait_event = 'PgSleep'
+			and not exists (select from pg_locks l where l.pid = a.pid and l.relation in (select relid from pg_partition_tree('e'))))`, pid)
 		must(t, reader.Commit(ctx))
 		must(t, <-result)
 		partitionWant(t, "one step in several attempts", db.strings(t, `select concat_ws(' ', action, partition, outcome, attempts between 2 and 6)
@@ -1533,8 +1485,9 @@ func TestPartitionsLog(t *testing.T) {
 			"public.e create public.e_p20261122 22 23 1 failed cannot create public.e_p20261122 as  t",
 			"public.e default public.e_default 1 done t", "public.e maintain 1 done t"}
 		partitionWant(t, "the log", db.strings(t, log), want...)
-		db.Exec(t, "drop table e; drop table e_p20261122; create table e (id sortkey.snowflake primary key, v text) partition by range (id);"+
-			"select sortkey.manage_partitions('e', '1 day', premake => 1); create table e_p20261122 (); delete from sortkey.partition_log where parent_table <> 'x'")
+		db.Exec(t, "drop table e; drop table e_p20261122")
+		db.managed(t, "e", "premake => 1")
+		db.Exec(t, "create table e_p20261122 (); delete from sortkey.partition_log where parent_table <> 'x'")
 		if _, err := db.pool.ExecContext(ctx, "call sortkey.maintain_partitions(at => $1)", options.At); err == nil {
 			t.Error("want the step to fail")
 		}
@@ -1559,10 +1512,9 @@ func TestPartitionsLogLocked(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // a call that waits longer fails
 		defer cancel()
-		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
-			create table b (like a including all) partition by range (id);
-			select sortkey.manage_partitions(t, '1 day', premake => 1) from unnest(array['a', 'b']::regclass[]) t;
-			insert into sortkey.partition_log (begun_at, ended_at, parent_table, action, attempts, outcome)
+		db.managed(t, "a", "premake => 1")
+		db.managed(t, "b", "premake => 1")
+		db.Exec(t, `insert into sortkey.partition_log (begun_at, ended_at, parent_table, action, attempts, outcome)
 				values (now(), now() - interval '91 days', 'x', 'maintain', 1, 'done')`)
 		conn, notices := db.listen(t)
 		call := func() error {
@@ -1594,10 +1546,9 @@ func TestPartitionsLogLocked(t *testing.T) {
 // A canceled call returns its completed steps, and rolls back the current one.
 func TestPartitionsCancelled(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
-		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
-			create table b (like a including all) partition by range (id);
-			create table b_default partition of b default;
-			select sortkey.manage_partitions('a', '1 day', premake => 1), sortkey.manage_partitions('b', '1 day', premake => 1)`)
+		db.managed(t, "a", "premake => 1")
+		db.managed(t, "b", "premake => 1")
+		db.Exec(t, "create table b_default partition of b default")
 		tx := db.begin(t, "select from b")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -1609,7 +1560,7 @@ func TestPartitionsCancelled(t *testing.T) {
 				migrations.PartitionOptions{At: partitionTime(t, partitionNow), LockTimeout: time.Minute})
 			result <- err
 		}()
-		db.waitsFor(t, "b")
+		waitUntil(t, db.DB, "exists (select from pg_locks where not granted and relation = 'b'::regclass)")
 		cancel()
 		if err := <-result; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "maintain partitions of public.b") {
 			t.Errorf("want context.Canceled and the name of the table, got %v", err)

@@ -12,69 +12,6 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// An installGenerator has the next_ functions of a format.
-type installGenerator struct {
-	format          string
-	signature, call string
-	node            int    // of the call
-	settingSig      string // "": the format has no node numbers
-	bySetting       string // a call that uses the setting sortkey.node
-	parts           string // a condition that is true for IDs of both calls, except for their node numbers
-}
-
-// installGenerators are the next_ functions of each format.
-var installGenerators = []installGenerator{
-	{"snowflake", "next_snowflake(integer)", "sortkey.next_snowflake(103)", 103, "next_snowflake()", "sortkey.next_snowflake()",
-		"(sortkey.snowflake_parts(id)).datacenter << 5 | (sortkey.snowflake_parts(id)).worker = sortkey.snowflake_node(id)"},
-	{"snowflake_si", "next_snowflake_si(integer)", "sortkey.next_snowflake_si(5)", 5, "next_snowflake_si()", "sortkey.next_snowflake_si()",
-		"(sortkey.snowflake_si_parts(id)).machine = sortkey.snowflake_si_node(id)"},
-	{"uid60", "next_uid60()", "sortkey.next_uid60()", 0, "", "", "true"},
-	{"spread64", "next_spread64(integer)", "sortkey.next_spread64(146)", 146, "next_spread64()", "sortkey.next_spread64()",
-		"(sortkey.spread64_parts(id)).generator << 4 | (sortkey.spread64_parts(id)).cluster = sortkey.spread64_node(id)"},
-	{"sno", "next_sno(integer, integer)", "sortkey.next_sno(200, 40000)", 40000, "next_sno(integer)", "sortkey.next_sno(200)",
-		"sortkey.sno_text(id) ~ '^[2-9a-x]{16}$' AND (sortkey.sno_parts(id)).meta = 200 AND (sortkey.sno_parts(id)).partition = sortkey.sno_node(id)"},
-}
-
-// valid returns a condition that is true for recent IDs with a node number.
-func (g installGenerator) valid(node int) string {
-	condition := g.parts + " AND abs(extract(epoch FROM clock_timestamp() - sortkey." + g.format + "_time(id))) < 3600"
-	if g.bySetting != "" {
-		condition += fmt.Sprintf(" AND sortkey.%s_node(id) = %d", g.format, node)
-	}
-	return condition
-}
-
-// text returns an SQL expression for the text of an ID. The text of a Snowflake is the
-// number.
-func (g installGenerator) text(id string) string {
-	if strings.HasPrefix(g.format, "snowflake") {
-		return id + "::text"
-	}
-	return "sortkey." + g.format + "_text(" + id + ")"
-}
-
-// fromText returns an SQL expression that parses a text.
-func (g installGenerator) fromText(text string) string {
-	if strings.HasPrefix(g.format, "snowflake") {
-		return "(" + text + ")::bigint"
-	}
-	return "sortkey." + g.format + "_from_text(" + text + ")"
-}
-
-// installNode is a node number of each format for the setting. installReserve reserves
-// it.
-const (
-	installNode    = 21
-	installReserve = `SELECT sortkey.reserve_node(pool, 21, 'tests') FROM unnest('{snowflake,snowflake-si,spread64,sno}'::text[]) pool`
-)
-
-// installSet makes the setting sortkey.node of a database, for later sessions, and
-// reserves the number for each format.
-func installSet(t testing.TB, db *pgtest.DB) {
-	t.Helper()
-	db.Exec(t, fmt.Sprintf("%s; ALTER DATABASE %s SET sortkey.node = %d", installReserve, db.Name, installNode))
-}
-
 // installLeases are the functions for leases of node numbers.
 var installLeases = []string{"claim_node", "renew_node", "release_node", "reserve_node", "unreserve_node"}
 
@@ -99,11 +36,11 @@ func TestFunctionFlags(t *testing.T) {
 			must(t, rows.Scan(&name, &visible, &definer, &volatility, &parallel, &public))
 			got := fmt.Sprintf("definer %t, public %t, %s%s", definer, public, volatility, parallel)
 			var kind, want string
-			format := slices.ContainsFunc(installGenerators, func(g installGenerator) bool { return strings.HasPrefix(name, g.format+"_") })
+			format := slices.ContainsFunc(genFormats(), func(g genFormat) bool { return strings.HasPrefix(name, g.name+"_") })
 			switch {
 			case !visible: // only roles with USAGE on the schema can call these by name
 				kind, want, got = "internal", fmt.Sprintf("definer %t, public true", installOwners.MatchString(name)), fmt.Sprintf("definer %t, public %t", definer, public)
-			case slices.ContainsFunc(installGenerators, func(g installGenerator) bool { return name == "next_"+g.format }):
+			case slices.ContainsFunc(genFormats(), func(g genFormat) bool { return name == "next_"+g.name }):
 				kind, want = "next", "definer false, public false, vu"
 			case slices.Contains(installLeases, name):
 				kind, want = "lease", "definer true, public false, vu"
@@ -146,9 +83,9 @@ func TestFunctionFlags(t *testing.T) {
 // default, and has no other access to the generators.
 func TestInsertRole(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, owner, name := t.Context(), db.SQL(t), installRoleName(db, "writer")
-		installSet(t, db)
-		role := installRole(t, db, name)
+		ctx, owner := t.Context(), db.SQL(t)
+		setNode(t, db, "sortkey", installNode)
+		name, role := newRole(t, db, "writer")
 		role.SetMaxOpenConns(1) // currval belongs to a session
 		denied := func(statement string) {
 			t.Helper()
@@ -158,13 +95,13 @@ func TestInsertRole(t *testing.T) {
 		}
 		denied("SELECT sortkey.next_uid60()")
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
-		insert := func(g installGenerator, signature, call string, node int) {
+		insert := func(g genFormat, signature, call string, node int) {
 			t.Helper()
 			denied("SELECT " + call)
-			table, clock := fmt.Sprintf("of_%s_%d", g.format, node), "sortkey_internal."+g.format+"_clock"
+			table, clock := fmt.Sprintf("of_%s_%d", g.name, node), "sortkey_internal."+g.name+"_clock"
 			oid := columnOf(t, owner, "SELECT '"+clock+"'::regclass::oid")[0]
 			db.Exec(t, fmt.Sprintf(`CREATE TABLE %s (id sortkey.%s PRIMARY KEY DEFAULT %s, n int);
-				GRANT INSERT ON %[1]s TO %[4]s; GRANT EXECUTE ON FUNCTION sortkey.%[5]s TO %[4]s`, table, g.format, call, name, signature))
+				GRANT INSERT ON %[1]s TO %[4]s; GRANT EXECUTE ON FUNCTION sortkey.%[5]s TO %[4]s`, table, g.name, call, name, signature))
 			for range 20 { // some calls begin a millisecond, and some continue it
 				_, err := role.ExecContext(ctx, "INSERT INTO "+table+" (n) SELECT generate_series(1, 100)")
 				must(t, err)
@@ -178,9 +115,9 @@ func TestInsertRole(t *testing.T) {
 				"SELECT nextval('" + clock + "')", "SELECT setval('" + clock + "', 1)", "SELECT currval('" + clock + "')", "SELECT setval(" + oid + "::regclass, 1)",
 				"SELECT * FROM " + clock, "SELECT last_value FROM " + clock, "ALTER SEQUENCE " + clock + " RESTART", "DROP SEQUENCE " + clock,
 				"COMMENT ON SEQUENCE " + clock + " IS 'x'", "GRANT USAGE ON SEQUENCE " + clock + " TO " + name,
-				"SELECT sortkey_internal.advance('" + clock + "', '1970-01-01Z', 4, 24, 14, 0)", "SELECT sortkey_internal." + g.format + "_later(0)",
-				"SELECT sortkey_internal." + g.format + "_id(1, 1)", "SELECT sortkey_internal.use_node('" + g.format + "', 1000000)",
-				"SELECT * FROM sortkey_internal.node_pools('" + g.format + "', 1)",
+				"SELECT sortkey_internal.advance('" + clock + "', '1970-01-01Z', 4, 24, 14, 0)", "SELECT sortkey_internal." + g.name + "_later(0)",
+				"SELECT sortkey_internal." + g.name + "_id(1, 1)", "SELECT sortkey_internal.use_node('" + g.name + "', 1000000)",
+				"SELECT * FROM sortkey_internal.node_pools('" + g.name + "', 1)",
 				"ALTER FUNCTION sortkey." + signature + " SET search_path = public", "CREATE TABLE sortkey.t ()", "CREATE TABLE sortkey_internal.t ()", "SELECT id FROM " + table,
 				"CREATE FUNCTION sortkey_internal.advance(text, text, integer, integer, integer, integer) RETURNS bigint LANGUAGE sql RETURN 1",
 				"GRANT USAGE ON SCHEMA sortkey_internal TO " + name, "SELECT * FROM sortkey.node_lease", "SELECT sortkey.reserve_node('snowflake', 1, 'x')",
@@ -188,9 +125,9 @@ func TestInsertRole(t *testing.T) {
 			} {
 				denied(statement)
 			}
-			for _, other := range installGenerators {
-				for _, c := range []string{other.call, other.bySetting} {
-					if c != "" && c != call {
+			for _, other := range genFormats() {
+				for _, c := range []string{other.nextOf(other.node), other.next()} {
+					if c != call {
 						denied("SELECT " + c)
 					}
 				}
@@ -201,10 +138,11 @@ func TestInsertRole(t *testing.T) {
 				t.Error("expected the owner to see the sequence")
 			}
 		}
-		for _, g := range installGenerators {
-			insert(g, g.signature, g.call, g.node)
-			if g.bySetting != "" {
-				insert(g, g.settingSig, g.bySetting, installNode)
+		for _, g := range genFormats() {
+			next, nextOf := g.signatures()
+			insert(g, nextOf, g.nextOf(g.node), g.node)
+			if g.hasNodes() {
+				insert(g, next, g.next(), installNode)
 			}
 		}
 	})
@@ -240,7 +178,7 @@ func installTraps() string {
 	}
 	for _, f := range []struct{ signature, result string }{
 		{"nextval(regclass)", "bigint"}, {"nextval(text)", "bigint"}, {"setval(regclass, bigint)", "bigint"}, {"clock_timestamp()", "timestamptz"},
-		{"to_timestamp(double precision)", "timestamptz"}, {"to_timestamp(bigint)", "timestamptz"}, {"format(text, VARIADIC text[])", "text"}, {`format(text, VARIADIC "any")`, "text"},
+		{"to_timestamp(double precision)", "timestamptz"}, {"to_timestamp(bigint)", "timestamptz"}, {"format(text, VARIADIC text[])", "text"},
 		{"reverse(text)", "text"}, {"get_byte(bytea, integer)", "integer"}, {"uuid_send(uuid)", "bytea"}, {"gen_random_uuid()", "uuid"},
 		{"to_hex(bigint)", "text"}, {"sno_digits(bigint)", "bigint"}, {"floor(numeric)", "numeric"}, {"pg_sleep(double precision)", "bool"},
 		{"advance(regclass, timestamptz, integer, integer, integer, integer)", "bigint"}, {"advance(text, text, integer, integer, integer, integer)", "bigint"},
@@ -251,9 +189,6 @@ func installTraps() string {
 		{"encode(bytea, text)", "text"}, {"left(text, integer)", "text"}, {"replace(text, text, text)", "text"}, {"pg_get_expr(pg_node_tree, oid)", "text"},
 		{"pg_sequence_last_value(regclass)", "bigint"}, {"pg_advisory_xact_lock(integer, integer)", "bool"}, {"int8(bit)", "bigint"}, {"bit(bigint, integer)", "bit"}, {"text(bit)", "text"},
 	} {
-		if strings.Contains(f.signature, `"any"`) {
-			continue // only C functions can have this type
-		}
 		trap(f.signature, f.result)
 	}
 	// Domains whose CHECK is a call, in this schema and in pg_temp, which is searched first for types. And a type with
@@ -262,8 +197,8 @@ func installTraps() string {
 		for _, name := range []string{"text", "bytea", "uuid", "int8", "int4", "float8", "timestamptz", "bit", "regclass", "oid", "numeric"} {
 			fmt.Fprintf(&b, "CREATE DOMAIN %s.%s AS pg_catalog.%[2]s CHECK (evil.trap());\n", schema, name)
 		}
-		for _, g := range installGenerators {
-			fmt.Fprintf(&b, "CREATE SEQUENCE %s.%s_clock;\n", schema, g.format)
+		for _, g := range genFormats() {
+			fmt.Fprintf(&b, "CREATE SEQUENCE %s.%s_clock;\n", schema, g.name)
 		}
 	}
 	b.WriteString(`CREATE TYPE evil.any_number AS (n pg_catalog.int8);
@@ -281,18 +216,15 @@ func installTraps() string {
 // A caller cannot use its own objects or settings to run code with the privileges of
 // the functions' owner, or to change the generated IDs.
 func TestHostileCaller(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, owner, name := t.Context(), db.SQL(t), installRoleName(db, "caller")
-		installSet(t, db)
-		pool := installRole(t, db, name)
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, owner := t.Context(), db.SQL(t)
+		setNode(t, db, "sortkey", installNode)
+		name, pool := newRole(t, db, "caller")
 		db.Exec(t, fmt.Sprintf("GRANT CREATE, TEMPORARY ON DATABASE %s TO %s; GRANT USAGE ON SCHEMA sortkey TO %[2]s", db.Name, name))
-		for _, g := range installGenerators {
-			db.Exec(t, fmt.Sprintf("GRANT EXECUTE ON FUNCTION sortkey.%s TO %s", g.signature, name))
-			db.Exec(t, fmt.Sprintf("CREATE TABLE of_%s (id sortkey.%[1]s PRIMARY KEY); CREATE TABLE by_%[1]s (id sortkey.%[1]s PRIMARY KEY); GRANT INSERT ON of_%[1]s, by_%[1]s TO %s", g.format, name))
-			if g.bySetting != "" {
-				db.Exec(t, fmt.Sprintf("GRANT EXECUTE ON FUNCTION sortkey.%s TO %s", g.settingSig, name))
-			}
+		for _, g := range genFormats() {
+			next, nextOf := g.signatures()
+			db.Exec(t, fmt.Sprintf("GRANT EXECUTE ON FUNCTION sortkey.%s TO %[3]s; GRANT EXECUTE ON FUNCTION sortkey.%[2]s TO %[3]s", next, nextOf, name))
+			db.Exec(t, fmt.Sprintf("CREATE TABLE of_%s (id sortkey.%[1]s PRIMARY KEY); CREATE TABLE by_%[1]s (id sortkey.%[1]s PRIMARY KEY); GRANT INSERT ON of_%[1]s, by_%[1]s TO %s", g.name, name))
 		}
 		session, err := pool.Conn(ctx)
 		must(t, err)
@@ -320,22 +252,22 @@ func TestHostileCaller(t *testing.T) {
 				if settings != "" {
 					must(t, exec(settings))
 				}
-				for _, g := range installGenerators {
+				for _, g := range genFormats() {
 					for range 5 {
-						must(t, exec(fmt.Sprintf("INSERT INTO public.of_%s SELECT %s FROM pg_catalog.generate_series(1, 300)", g.format, g.call)))
+						must(t, exec(fmt.Sprintf("INSERT INTO public.of_%s SELECT %s FROM pg_catalog.generate_series(1, 300)", g.name, g.nextOf(g.node))))
 					}
-					calls := []string{g.format + "_time(%s)", g.format + "_parts(%s)"}
-					if g.format == "uid60" {
+					calls := []string{g.name + "_time(%s)", g.name + "_parts(%s)"}
+					if g.name == "uid60" {
 						calls = append(calls, "uid60_at('2026-11-01Z', 1)", "uid60_from_text(sortkey.uid60_text(%s))", "uid60_floor('2026-11-01Z')")
 					} else {
-						must(t, exec(fmt.Sprintf("INSERT INTO public.by_%s SELECT %s FROM pg_catalog.generate_series(1, 300)", g.format, g.bySetting)))
-						calls = append(calls, g.format+"_node(%s)", g.format+"_at('2026-11-01Z', 1)", g.format+"_at('2026-11-01Z', 1, node => 3)")
+						must(t, exec(fmt.Sprintf("INSERT INTO public.by_%s SELECT %s FROM pg_catalog.generate_series(1, 300)", g.name, g.next())))
+						calls = append(calls, g.name+"_node(%s)", g.name+"_at('2026-11-01Z', 1)", g.name+"_at('2026-11-01Z', 1, node => 3)")
 					}
-					for _, call := range append(calls, installOthers[g.format]...) {
-						must(t, exec("SELECT sortkey."+strings.ReplaceAll(call, "%s", g.call)))
+					for _, call := range append(calls, installOthers[g.name]...) {
+						must(t, exec("SELECT sortkey."+strings.ReplaceAll(call, "%s", g.nextOf(g.node))))
 					}
 					// Error messages are formatted with the privileges of the owner, too.
-					for _, call := range installRefused[g.format] {
+					for _, call := range installRefused[g.name] {
 						if err := exec("SELECT sortkey." + call); sqlState(err) != "22003" {
 							t.Errorf("%s: expected SQLSTATE 22003, got %v", call, err)
 						}
@@ -345,31 +277,31 @@ func TestHostileCaller(t *testing.T) {
 				// The setting is checked with the privileges of the owner.
 				for value, code := range map[string]string{"": "55000", "22": "55000", "70000": "22023", "1; DROP TABLE x": "22023"} {
 					must(t, exec("SET sortkey.node = '"+value+"'"))
-					for _, g := range installGenerators {
-						if g.bySetting == "" {
+					for _, g := range genFormats() {
+						if !g.hasNodes() {
 							continue
 						}
-						must(t, exec("RESET sortkey."+g.format+"_node")) // the number of this session
-						if err := exec("SELECT " + g.bySetting); sqlState(err) != code {
-							t.Errorf("%s with the setting %q: expected SQLSTATE %s, got %v", g.bySetting, value, code, err)
+						must(t, exec("RESET sortkey."+g.name+"_node")) // the number of this session
+						if err := exec("SELECT " + g.next()); sqlState(err) != code {
+							t.Errorf("%s with the setting %q: expected SQLSTATE %s, got %v", g.next(), value, code, err)
 						}
 					}
 				}
 				must(t, exec("RESET ALL; SET search_path = "+path))
 			}
 		}
-		for _, g := range installGenerators {
+		for _, g := range genFormats() {
 			var good, all int
-			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.valid(g.node)+"), count(*) FROM of_"+g.format).Scan(&good, &all))
+			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.valid(g.node)+"), count(*) FROM of_"+g.name).Scan(&good, &all))
 			if good != 9000 || all != 9000 {
-				t.Errorf("expected 9000 valid IDs of %s, got %d of %d", g.call, good, all)
+				t.Errorf("expected 9000 valid IDs of %s, got %d of %d", g.nextOf(g.node), good, all)
 			}
-			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.valid(installNode)+"), count(*) FROM by_"+g.format).Scan(&good, &all))
-			if g.bySetting != "" && (good != 1800 || all != 1800) {
-				t.Errorf("expected 1800 valid IDs of %s, got %d of %d", g.bySetting, good, all)
+			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.valid(installNode)+"), count(*) FROM by_"+g.name).Scan(&good, &all))
+			if g.hasNodes() && (good != 1800 || all != 1800) {
+				t.Errorf("expected 1800 valid IDs of %s, got %d of %d", g.next(), good, all)
 			}
 			var last sql.NullInt64
-			must(t, session.QueryRowContext(ctx, fmt.Sprintf("SELECT pg_catalog.pg_sequence_last_value('evil.%s_clock'::pg_catalog.regclass)", g.format)).Scan(&last))
+			must(t, session.QueryRowContext(ctx, fmt.Sprintf("SELECT pg_catalog.pg_sequence_last_value('evil.%s_clock'::pg_catalog.regclass)", g.name)).Scan(&last))
 			if last.Valid {
 				t.Errorf("expected no call of the caller's own sequence, got %d", last.Int64)
 			}
@@ -399,8 +331,8 @@ var installOthers = map[string][]string{
 // EXECUTE on the functions that it calls.
 func TestDefaultPrivileges(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool, name := t.Context(), db.SQL(t), installRoleName(db, "favored")
-		role := installRole(t, db, name)
+		ctx, pool := t.Context(), db.SQL(t)
+		name, role := newRole(t, db, "favored")
 		for _, to := range []string{name, "PUBLIC"} {
 			for _, objects := range []string{"SEQUENCES", "FUNCTIONS", "TABLES", "TYPES", "SCHEMAS"} {
 				db.Exec(t, "ALTER DEFAULT PRIVILEGES GRANT ALL ON "+objects+" TO "+to)
@@ -437,7 +369,7 @@ func TestDefaultPrivileges(t *testing.T) {
 			}
 		}
 		must(t, migrations.Up(ctx, pool, complete))
-		installSet(t, db)
+		setNode(t, db, "sortkey", installNode)
 		role.SetMaxIdleConns(0) // so that the next session has the setting
 		_, err := role.ExecContext(ctx, "SELECT sortkey.snowflake_time(1)")
 		wantError(t, err, nil, "permission denied for schema sortkey")
@@ -445,11 +377,9 @@ func TestDefaultPrivileges(t *testing.T) {
 		_, err = role.ExecContext(ctx, "SELECT sortkey.snowflake_time(1)")
 		wantError(t, err, nil, "permission denied for function snowflake_time")
 		must(t, migrations.Check(ctx, role, complete))
-		for _, g := range installGenerators {
-			for signature, call := range map[string]string{g.signature: g.call, g.settingSig: g.bySetting, g.format + "_time": "sortkey." + g.format + "_time(NULL)"} {
-				if call == "" {
-					continue
-				}
+		for _, g := range genFormats() {
+			next, nextOf := g.signatures()
+			for signature, call := range map[string]string{nextOf: g.nextOf(g.node), next: g.next(), g.name + "_time": "sortkey." + g.name + "_time(NULL)"} {
 				_, err := role.ExecContext(ctx, "SELECT "+call)
 				wantError(t, err, nil, "permission denied for function")
 				db.Exec(t, fmt.Sprintf("GRANT EXECUTE ON FUNCTION sortkey.%s TO %s", signature, name))
@@ -465,20 +395,32 @@ func TestDefaultPrivileges(t *testing.T) {
 // The package and its SQL use the operators and functions of pg_catalog, even if others
 // in the role's search_path match the argument types better.
 func TestShadowed(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		for i, o := range []string{"/ bigint double_precision double_precision", "< numeric integer boolean", "> numeric integer boolean", "> numeric bigint boolean", "* numeric integer numeric",
-			"= oid regclass boolean", "* bigint interval interval"} {
-			f := strings.Fields(strings.ReplaceAll(o, "double_precision", "float8"))
-			db.Exec(t, fmt.Sprintf(`CREATE FUNCTION public.trap_%[5]d(%[2]s, %[3]s) RETURNS %[4]s LANGUAGE plpgsql IMMUTABLE AS
-				$$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool := t.Context(), db.SQL(t)
+		const trap = " LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$;\n"
+		for i, o := range []string{
+			"/ bigint float8 float8", "< numeric integer boolean", "> numeric integer boolean", "> numeric bigint boolean", "* numeric integer numeric",
+			"= oid regclass boolean", "* bigint interval interval", "|| name name text", "|| text name text", "|| name text text", "|| text bigint text",
+		} {
+			f := strings.Fields(o)
+			db.Exec(t, fmt.Sprintf(`CREATE FUNCTION public.trap_%[5]d(%[2]s, %[3]s) RETURNS %[4]s`+trap+`
 				CREATE OPERATOR public.%[1]s (LEFTARG = %[2]s, RIGHTARG = %[3]s, FUNCTION = public.trap_%[5]d)`, f[0], f[1], f[2], f[3], i))
 		}
-		for _, f := range []string{"format(text, name, name) RETURNS text", "array_to_string(text[], text) RETURNS text", "hashtextextended(text, integer) RETURNS bigint"} {
-			db.Exec(t, "CREATE FUNCTION public."+f+" LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$")
+		for _, f := range []string{
+			"format(text) RETURNS text", "format(text, text) RETURNS text", "format(text, text, text) RETURNS text", "format(text, integer) RETURNS text", "format(text, bigint) RETURNS text",
+			"format(text, name) RETURNS text", "format(text, bigint, text) RETURNS text", "format(text, name, name) RETURNS text",
+			"array_to_string(text[], text) RETURNS text", "hashtextextended(text, integer) RETURNS bigint",
+		} {
+			db.Exec(t, "CREATE FUNCTION public."+f+trap)
 		}
-		must(t, migrations.Up(t.Context(), pool, complete))
+		must(t, migrations.Up(ctx, pool, complete))
+		db.Exec(t, "CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(7)); CREATE TABLE users (id bigint DEFAULT sortkey.next_snowflake())")
+		must(t, migrations.Check(ctx, pool, complete))
+		err := migrations.CheckDefaults(ctx, pool, complete)
+		wantError(t, err, migrations.ErrUnreservedNode, "column public.orders.id uses unreserved number 7")
+		wantError(t, err, migrations.ErrNoNode, "column public.users.id needs the setting sortkey.node")
+		db.Exec(t, "DROP TABLE orders, users")
+
 		db.Exec(t, `CREATE TABLE shadowed (id sortkey.snowflake PRIMARY KEY) PARTITION BY RANGE (id);
 			SELECT sortkey.manage_partitions('shadowed', '1 day')`)
 		for _, dry := range []bool{true, false} {
@@ -493,13 +435,13 @@ func TestShadowed(t *testing.T) {
 			WHERE p.pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND o.oprnamespace = 'public'::regnamespace`); len(in) != 0 {
 			t.Errorf("expected only operators of pg_catalog, got others in %v", in)
 		}
-		for _, g := range installGenerators {
-			query := fmt.Sprintf("SELECT sortkey.%[1]s_time(id), sortkey.%[1]s_parts(id), %[2]s = id FROM (SELECT %[3]s) t (id)", g.format, g.fromText(g.text("id")), g.call)
-			if g.format != "spread64" {
-				query += fmt.Sprintf(" WHERE id >= sortkey.%[1]s_floor('2026-01-01Z') AND id < sortkey.%[1]s_floor('infinity')", g.format)
+		for _, g := range genFormats() {
+			query := fmt.Sprintf("SELECT sortkey.%[1]s_time(id), sortkey.%[1]s_parts(id), %[2]s = id FROM (SELECT %[3]s) t (id)", g.name, g.fromText(g.text("id")), g.nextOf(g.node))
+			if g.name != "spread64" {
+				query += fmt.Sprintf(" WHERE id >= sortkey.%[1]s_floor('2026-01-01Z') AND id < sortkey.%[1]s_floor('infinity')", g.name)
 			}
 			if n := len(columnOf(t, pool, "SELECT 'row' FROM ("+query+") t")); n != 1 {
-				t.Errorf("%s: expected a row, got %d", g.format, n)
+				t.Errorf("%s: expected a row, got %d", g.name, n)
 			}
 		}
 		// The migrations restore the role's search_path.
@@ -507,17 +449,5 @@ func TestShadowed(t *testing.T) {
 			t.Errorf("expected the original search_path, got %v", got)
 		}
 		must(t, migrations.Down(t.Context(), pool, complete))
-	})
-}
-
-// Down keeps a schema without an installation.
-func TestDownWithoutInstallation(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, "CREATE SCHEMA mine")
-		must(t, migrations.Down(t.Context(), db.SQL(t), migrations.Config{Schema: "mine"}))
-		if got := columnOf(t, db.SQL(t), "SELECT nspname FROM pg_namespace WHERE nspname = 'mine'"); len(got) != 1 {
-			t.Error("expected the schema to stay")
-		}
 	})
 }

@@ -13,32 +13,12 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// A settingFormat is a format whose generator takes the node number from sortkey.node.
-type settingFormat struct {
-	genFormat
-	pool func(node int) (string, int) // the pool of a node number, and the number there
-	max  int                          // the largest node number
-}
-
-func settingFormats() []settingFormat {
-	same := func(pool string) func(int) (string, int) {
-		return func(node int) (string, int) { return pool, node }
-	}
-	all := genFormats()
-	return []settingFormat{
-		{all[0], same("snowflake"), 1023},
-		{all[1], same("snowflake-si"), 31},
-		{all[genSpread64], func(node int) (string, int) { return fmt.Sprintf("spread64-%d", node&15), node >> 4 }, 1023},
-		{all[4], same("sno"), 65535},
-	}
-}
-
 // generated returns the statement that generates an ID and returns its node number.
-func (f settingFormat) generated() string {
+func (f genFormat) generated() string {
 	return "select " + f.function("node") + "(" + f.next() + ")"
 }
 
-func settingReserve(t *testing.T, conn *pgx.Conn, f settingFormat, nodes ...int) {
+func settingReserve(t *testing.T, conn *pgx.Conn, f genFormat, nodes ...int) {
 	t.Helper()
 	for _, node := range nodes {
 		pool, number := f.pool(node)
@@ -53,7 +33,7 @@ var settingRemedy = regexp.MustCompile(`SELECT sortkey\.reserve_node\([^)]*\)`)
 func TestServerSettingErrors(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn, other := db.Conn(t), db.Conn(t)
-		for _, f := range settingFormats() {
+		for _, f := range nodeFormats() {
 			failing := func(setting, code string, parts ...string) (err error) {
 				t.Helper()
 				parts = append(parts, "ALTER DATABASE "+db.Name+" SET sortkey.node = N", "reconnect")
@@ -101,8 +81,7 @@ func TestServerSettingErrors(t *testing.T) {
 
 // If programs use pools with other names, the number must be reserved in all of them.
 func TestServerSettingPools(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		for _, pool := range []string{"orders", "users"} {
 			exec(t, conn, `select sortkey.claim_node($1, 1024, (select 'snowflake: ' || layout from sortkey.layout where format = 'snowflake'),
@@ -122,11 +101,10 @@ func TestServerSettingPools(t *testing.T) {
 // statements. After DISCARD ALL, RESET ALL and a rollback of the first call it reads the
 // setting again.
 func TestServerSettingChanges(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		admin := db.Conn(t)
 		exec(t, admin, fmt.Sprintf("alter database %s set sortkey.node = 5", db.Name))
-		for _, f := range settingFormats() {
+		for _, f := range nodeFormats() {
 			settingReserve(t, admin, f, 5, 9)
 			want := func(conn *pgx.Conn, sql string, node int) {
 				t.Helper()
@@ -200,8 +178,7 @@ func TestServerSettingChanges(t *testing.T) {
 
 // A number that a program still holds is not reserved yet.
 func TestServerSettingHeld(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		const now = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
 		exec(t, conn, `select sortkey.claim_node('snowflake', 1024, (select 'snowflake: ' || layout from sortkey.layout where format = 'snowflake'), '{}', 'program secret', 60000, `+now+` - 9000, `+now+` - 8000)`)
@@ -221,9 +198,8 @@ func TestServerSettingHeld(t *testing.T) {
 // A session that forges the setting with the checked number changes only the node
 // number of its IDs.
 func TestServerSettingForged(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		for _, f := range settingFormats() {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		for _, f := range nodeFormats() {
 			conn := db.Conn(t)
 			exec(t, conn, "set sortkey.node = 1")
 			for _, forged := range []string{"9223372036854775807", "-1", "-9223372036854775808"} {

@@ -35,7 +35,7 @@ func genInstallClock(t testing.TB, db *pgtest.DB, schema, now string, oldnew ...
 	db.Exec(t, "create schema test_clock")
 	genSetClock(t, db, now)
 	db.Exec(t, sql)
-	genReserve(t, db, schema)
+	setNode(t, db, schema, genNode)
 }
 
 // genSlowSet returns a slow form of setval(clock, target), which no interrupt ends, as with setval itself.
@@ -59,8 +59,7 @@ func genSetClock(t testing.TB, db *pgtest.DB, now string) {
 func TestServerClockJitter(t *testing.T) {
 	const clients, schema = 10, "jittery"
 	duration := pgtest.Soak(t, time.Second, 2*time.Second)
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		genInstallClock(t, db, schema, "clock_timestamp()")
 		formats := genFormatsOf(schema)
 		for _, f := range formats {
@@ -105,12 +104,12 @@ func TestServerClockJitter(t *testing.T) {
 	})
 }
 
-// Another session cancels statements and terminates sessions at random while 12 sessions
-// generate IDs. There are no duplicates, no advisory lock remains, only canceled and
-// terminated statements fail, and afterwards each format generates IDs at once.
+// Another session cancels statements and terminates sessions at random, and timeouts end
+// statements, while 12 sessions generate IDs. There are no duplicates, no advisory lock
+// remains, only these statements fail, and afterwards each format generates IDs at once.
 func TestServerStorm(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		genReserve(t, db, migrations.DefaultSchema)
+		setNode(t, db, migrations.DefaultSchema, genNode)
 		storm(t, db, migrations.DefaultSchema)
 	})
 }
@@ -118,8 +117,7 @@ func TestServerStorm(t *testing.T) {
 // The same with a fast clock, so that many calls change the window, and with a slow
 // operation while the lock of the clock is held.
 func TestServerStormOfWindows(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		const schema = "fast"
 		start := pgtest.Value[string](t, db.Conn(t), "select clock_timestamp()::text")
 		genInstallClock(t, db, schema, fmt.Sprintf("timestamptz '%[1]s' + (clock_timestamp() - '%[1]s') * 10", start),
@@ -136,9 +134,9 @@ func storm(t *testing.T, db *pgtest.DB, schema string) {
 	for _, f := range formats {
 		db.Exec(t, fmt.Sprintf("create unlogged table %[2]s (id %[1]s.%[2]s primary key)", schema, f.name))
 	}
-	clientsOf := make([]*stormClient, clients)
-	for i := range clientsOf {
-		clientsOf[i] = &stormClient{url: db.URL, formats: formats, number: i, returned: make([][]byte, len(formats))}
+	clientsOf := stormClients(t, db, formats, clients)
+	for i, c := range clientsOf[clients/2:] {
+		c.config.RuntimeParams["statement_timeout"], c.config.RuntimeParams["lock_timeout"] = fmt.Sprint(2*i), fmt.Sprint(i%2)
 	}
 	killer := db.Conn(t)
 	start, stop := time.Now(), make(chan struct{})
@@ -159,12 +157,7 @@ func storm(t *testing.T, db *pgtest.DB, schema string) {
 		}
 	})
 	var inserted, canceled, terminated atomic.Int64
-	tooFew := func() bool { return inserted.Load() < 300 || canceled.Load() < 20 || terminated.Load() < 20 }
-	defer func() {
-		for _, c := range clientsOf {
-			c.close()
-		}
-	}()
+	tooFew := func() bool { return inserted.Load() < 300 || canceled.Load() < 100 || terminated.Load() < 20 }
 	errs := genAll(clients, func(i int) error {
 		c := clientsOf[i]
 		for n := 0; time.Since(start) < duration || tooFew() && time.Since(start) < patience; n++ {
@@ -172,7 +165,7 @@ func storm(t *testing.T, db *pgtest.DB, schema string) {
 			switch {
 			case err == nil:
 				inserted.Add(1)
-			case sqlState(err) == "57014": // query_canceled
+			case sqlState(err) == "57014", sqlState(err) == "55P03" && strings.Contains(err.Error(), "lock timeout"): // query_canceled, lock_not_available
 				canceled.Add(1)
 				if err := c.holdsNone(t.Context()); err != nil {
 					return err
@@ -190,7 +183,7 @@ func storm(t *testing.T, db *pgtest.DB, schema string) {
 	must(t, errs)
 	t.Logf("%d statements succeeded, %d were canceled, %d sessions were terminated", inserted.Load(), canceled.Load(), terminated.Load())
 	if tooFew() {
-		t.Errorf("expected at least 300 successful statements, 20 canceled ones and 20 terminated sessions")
+		t.Errorf("expected at least 300 successful statements, 100 canceled ones and 20 terminated sessions")
 	}
 	// The sessions are idle. A terminated session may still be releasing its locks.
 	pgtest.Eventually(t, "no advisory lock remains", func() error {
@@ -220,7 +213,7 @@ func storm(t *testing.T, db *pgtest.DB, schema string) {
 
 // A stormClient is a client whose session can be terminated at any time.
 type stormClient struct {
-	url      string
+	config   *pgx.ConnConfig
 	formats  []genFormat
 	number   int
 	conn     *pgx.Conn
@@ -228,17 +221,38 @@ type stormClient struct {
 	returned [][]byte   // all IDs that the server returned, by format
 }
 
+// stormClients returns clients that aren't connected yet.
+func stormClients(t testing.TB, db *pgtest.DB, formats []genFormat, n int) []*stormClient {
+	t.Helper()
+	clients := make([]*stormClient, n)
+	for i := range clients {
+		config, err := pgx.ParseConfig(db.URL)
+		must(t, err)
+		c := &stormClient{config: config, formats: formats, number: i, returned: make([][]byte, len(formats))}
+		t.Cleanup(func() {
+			if c.conn != nil {
+				c.conn.Close(context.Background())
+			}
+		})
+		clients[i] = c
+	}
+	return clients
+}
+
+// format returns the index of the format of statement n.
+func (c *stormClient) format(n int) int { return (c.number + n) % len(c.formats) }
+
 // insert generates IDs and stores most of them. It connects first if the session has
 // ended.
 func (c *stormClient) insert(ctx context.Context, n int) (err error) {
 	if c.ended() {
-		if c.conn, err = pgx.Connect(ctx, c.url); err != nil {
+		if c.conn, err = pgx.ConnectConfig(ctx, c.config); err != nil {
 			c.conn = nil
 			return err
 		}
 		c.orders = make([]genOrder, len(c.formats))
 	}
-	i := (c.number + n) % len(c.formats)
+	i := c.format(n)
 	f := c.formats[i]
 	call := f.call(c.number)
 	var sql string
@@ -285,67 +299,6 @@ func (c *stormClient) holdsNone(ctx context.Context) error {
 // ended reports whether the session has ended or never began.
 func (c *stormClient) ended() bool { return c.conn == nil || c.conn.IsClosed() }
 
-func (c *stormClient) close() {
-	if c.conn != nil {
-		c.conn.Close(context.Background())
-	}
-}
-
-// A session is stopped while it changes the window of the clock, as by a debugger. Calls
-// of other sessions fail after a second and name the session. They succeed again once
-// it continues or has ended.
-func TestServerStopped(t *testing.T) {
-	const schema = "slow"
-	t.Parallel()
-	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
-		// The clock passes many windows per call. The session holds the lock for most of the time.
-		start := pgtest.Value[string](t, db.Conn(t), "select clock_timestamp()::text")
-		genInstallClock(t, db, schema, fmt.Sprintf("timestamptz '%[1]s' + (clock_timestamp() - '%[1]s') * 10000", start),
-			"setval(clock, target)", genSlowSet(1_000_000))
-		next := genFormatsOf(schema)[0].next()
-		stopped, others := db.Conn(t), genConns(t, db, 3)
-		pid := stopped.PgConn().PID()
-		signal := func(name string) {
-			t.Helper()
-			genRun(t, db.Container(), fmt.Sprintf("kill -%s %d", name, pid))
-		}
-		defer genRun(t, db.Container(), fmt.Sprintf("kill -CONT %d || true", pid)) // a stopped session would block the end of the test
-		done := make(chan error, 1)
-		go func() {
-			_, err := stopped.Exec(t.Context(), "select "+next+" from generate_series(1, 1000000)")
-			done <- err
-		}()
-		for _, end := range []bool{false, true} {
-			genStop(t, db, pid, signal)
-			errs := make([]error, len(others))
-			genEach(t, len(others), func(i int) error {
-				if _, err := others[i].Exec(t.Context(), "set statement_timeout = '60s'"); err != nil {
-					return err
-				}
-				_, errs[i] = others[i].Exec(t.Context(), "select "+next)
-				return nil
-			})
-			if end {
-				exec(t, others[0], "select pg_terminate_backend($1)", pid)
-			}
-			signal("CONT")
-			for _, err := range errs {
-				wantSQLState(t, err, "55P03", next, fmt.Sprintf("session %d has held the lock of %s_internal.snowflake_clock", pid, schema))
-			}
-			if end {
-				err := <-done
-				if code := sqlState(err); code != "57P01" { // admin_shutdown
-					t.Errorf("expected the session to be terminated, got %v", err)
-				}
-			}
-			genEach(t, len(others), func(i int) error {
-				_, err := others[i].Exec(t.Context(), "select "+next)
-				return err
-			})
-		}
-	})
-}
-
 // genStop stops a session that generates Snowflakes of schema slow, while it holds the
 // lock of the clock.
 func genStop(t testing.TB, db *pgtest.DB, pid uint32, signal func(string)) {
@@ -372,13 +325,15 @@ func genStop(t testing.TB, db *pgtest.DB, pid uint32, signal func(string)) {
 	})
 }
 
-// A session is stopped for a second while it changes the window of the clock, and the
-// clock steps back meanwhile. No ID repeats, neither then nor when the session and the
-// clock continue.
-func TestServerStoppedClockBack(t *testing.T) {
+// A session is stopped for a second while it changes the window of the clock, as by a
+// debugger, and the clock steps back meanwhile. Calls of other sessions fail after a second
+// and name the session. They succeed again once it continues or has ended. No ID repeats,
+// neither then nor when the session and the clock continue.
+func TestServerStopped(t *testing.T) {
 	const schema, clients = "slow", 3
 	t.Parallel()
 	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
+		// The clock passes many windows per call. The session holds the lock for most of the time.
 		start := pgtest.Value[string](t, db.Conn(t), "select clock_timestamp()::text")
 		fast := func(offset string) string {
 			return fmt.Sprintf("timestamptz '%[1]s' + (clock_timestamp() - '%[1]s') * 1000 + interval '%[2]s'", start, offset)
@@ -393,14 +348,17 @@ func TestServerStoppedClockBack(t *testing.T) {
 			genRun(t, db.Container(), fmt.Sprintf("kill -%s %d", name, pid))
 		}
 		defer genRun(t, db.Container(), fmt.Sprintf("kill -CONT %d || true", pid)) // a stopped session would block the end of the test
-		var behind, created atomic.Int64
+		held := fmt.Sprintf("session %d has held the lock of %s_internal.snowflake_clock", pid, schema)
+		var locked, behind, created atomic.Int64
 		run := func(conn *pgx.Conn, until func() bool) error {
 			for !until() {
 				_, err := conn.Exec(t.Context(), insert)
 				switch {
 				case err == nil:
 					created.Add(1)
-				case sqlState(err) == "55P03", sqlState(err) == "55000" && strings.Contains(err.Error(), " is behind "):
+				case sqlState(err) == "55P03" && strings.Contains(err.Error(), held):
+					locked.Add(1)
+				case sqlState(err) == "55000" && strings.Contains(err.Error(), " is behind "):
 					behind.Add(1)
 				default:
 					return err
@@ -408,31 +366,46 @@ func TestServerStoppedClockBack(t *testing.T) {
 			}
 			return nil
 		}
-		var ended atomic.Bool
 		done := make(chan error, 1)
-		go func() { done <- run(stopped, ended.Load) }()
-		for round, offset := range []string{"-1 second", "-1 hour", "-20 ms"} {
+		go func() { done <- run(stopped, func() bool { return false }) }()
+		offsets := []string{"-1 second", "-1 hour", "-20 ms"}
+		for round, offset := range offsets {
 			genStop(t, db, pid, signal)
 			genSetClock(t, db, fast(offset))
-			began := time.Now()
+			before, began := locked.Load()+behind.Load(), time.Now()
 			genEach(t, clients, func(i int) error {
 				return run(others[i], func() bool { return time.Since(began) > time.Second })
 			})
+			if locked.Load()+behind.Load() == before {
+				t.Errorf("expected calls that fail while the session is stopped and the clock is %s off", offset)
+			}
+			last := round == len(offsets)-1
+			if last {
+				exec(t, others[0], "select pg_terminate_backend($1)", pid)
+			}
 			signal("CONT")
 			genSetClock(t, db, fast(fmt.Sprintf("%d hours", round+1)))
-			before := created.Load()
-			pgtest.Eventually(t, "the sessions continue", func() error {
-				if n := created.Load() - before; n < 10 {
-					return fmt.Errorf("%d IDs", n)
+			if last {
+				if err := <-done; sqlState(err) != "57P01" { // admin_shutdown
+					t.Errorf("expected the session to be terminated, got %v", err)
 				}
-				return nil
+			} else {
+				before := created.Load()
+				pgtest.Eventually(t, "the session continues", func() error {
+					if n := created.Load() - before; n < 10 {
+						return fmt.Errorf("%d IDs", n)
+					}
+					return nil
+				})
+			}
+			genEach(t, clients, func(i int) error {
+				_, err := others[i].Exec(t.Context(), insert)
+				return err
 			})
 		}
-		ended.Store(true)
-		must(t, <-done)
-		t.Logf("%d IDs, %d calls failed because the lock was held or the clock was behind", created.Load(), behind.Load())
-		if behind.Load() == 0 {
-			t.Error("expected calls that fail while the session is stopped")
+		t.Logf("%d IDs; %d calls failed because the lock was held, and %d because the clock was behind", created.Load(), locked.Load(), behind.Load())
+		if locked.Load() == 0 {
+			t.Error("expected calls that fail because the lock is held")
 		}
 	})
 }
@@ -441,9 +414,8 @@ func TestServerStoppedClockBack(t *testing.T) {
 // fail after a second and name the session that holds the lock. Calls succeed again
 // once the session has ended or released the lock.
 func TestServerLockHeld(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		genReserve(t, db, migrations.DefaultSchema)
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		setNode(t, db, migrations.DefaultSchema, genNode)
 		formats := genFormats()
 		conns, admin := genConns(t, db, 2*len(formats)), db.Conn(t)
 		generate := func() {
@@ -518,11 +490,9 @@ func TestServerLockHeld(t *testing.T) {
 // stops, calls succeed at once.
 func TestServerValuesTaken(t *testing.T) {
 	const takers, clients = 4, 4
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
-		name := installRoleName(db, "taker")
-		installRole(t, db, name)
+		name, _ := newRole(t, db, "taker")
 		f := genFormats()[genSpread64] // the fewest values per window
 		oid := pgtest.Value[int64](t, db.Conn(t), "select '"+f.clock()+"'::regclass::oid::bigint")
 		db.Exec(t, "create table ids (id bigint primary key)")
@@ -578,8 +548,7 @@ func TestServerValuesTaken(t *testing.T) {
 // If somebody sets the sequence back by more than a window, no ID repeats. The next
 // call takes its window from the clock.
 func TestServerSetBack(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		for _, f := range genFormats() {
 			exec(t, conn, fmt.Sprintf("create table %s (id %s primary key)", f.name, f.base))

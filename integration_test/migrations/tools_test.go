@@ -127,22 +127,18 @@ type toolPSQL struct {
 	up, down []string // the paths of the files, in order of their versions
 }
 
-// toolPSQLOn returns a function that opens a toolPSQL. The arguments are the formats of
-// the names of the files.
-func toolPSQLOn(up, down string) func(*testing.T, *pgtest.DB, fs.FS) tool {
-	return func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
-		p := toolPSQL{toolShell: toolShell{t, db}}
-		list, err := migrations.List(complete)
-		must(t, err)
-		folder := filepath.Join(t.TempDir(), db.Name)
-		must(t, os.CopyFS(folder, files))
-		must(t, db.Container().CopyDirToContainer(t.Context(), folder, "/tmp/"+db.Name, 0o755))
-		for _, m := range list {
-			path := func(format string) string { return "/tmp/" + db.Name + "/" + fmt.Sprintf(format, m.Version, m.Name) }
-			p.up, p.down = append(p.up, path(up)), append(p.down, path(down))
-		}
-		return p
+func toolPSQLOn(t *testing.T, db *pgtest.DB, files fs.FS) tool {
+	p := toolPSQL{toolShell: toolShell{t, db}}
+	list, err := migrations.List(complete)
+	must(t, err)
+	folder := filepath.Join(t.TempDir(), db.Name)
+	must(t, os.CopyFS(folder, files))
+	must(t, db.Container().CopyDirToContainer(t.Context(), folder, "/tmp/"+db.Name, 0o755))
+	for _, m := range list {
+		path := fmt.Sprintf("/tmp/%s/%04d_%s", db.Name, m.Version, m.Name)
+		p.up, p.down = append(p.up, path+".up.sql"), append(p.down, path+".down.sql")
 	}
+	return p
 }
 
 func (p toolPSQL) mend(int) error { return nil }
@@ -171,19 +167,16 @@ func (p toolPSQL) to(ctx context.Context, version int) error {
 // Each tool installs and removes the same objects as Up and Down, and rolls back a
 // failed migration. Up and Down refuse an installation by another tool.
 func TestTools(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) { testTools(t, db, tools) })
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) { testTools(t, db, tools) })
 }
 
-// Files that a tool runs in a transaction need nothing else from the tool. TestUpAndDown and
-// TestPSQL run the same statements on all versions.
+// Files that a tool runs in a transaction need nothing else from the tool. Flyway's files have
+// the same contents, as the unit tests show. TestUpAndDown and TestPSQL run the same statements
+// on all versions.
 func TestPlainFiles(t *testing.T) {
 	t.Parallel()
 	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
-		testTools(t, db, map[string]toolKind{
-			"plain files":    {migrations.Plain, toolPSQLOn("%04d_%s.up.sql", "%04d_%s.down.sql")},
-			"Flyway's files": {migrations.Flyway, toolPSQLOn("V%d__sortkey_%s.sql", "U%d__sortkey_%s.sql")},
-		})
+		testTools(t, db, map[string]toolKind{"plain files": {migrations.Plain, toolPSQLOn}})
 	})
 }
 
@@ -209,37 +202,33 @@ func testTools(t *testing.T, db *pgtest.DB, tools map[string]toolKind) {
 			ctx := t.Context()
 			offered, err := how.files(c)
 			must(t, err)
+			tool := how.open(t, db, offered)
+			must(t, tool.to(ctx, last))
+			installSame(t, "up", installCatalog(t, pool, "sortkey"), want)
+			must(t, migrations.Check(ctx, pool, c))
+			if applied := installApplied(t, pool, c); len(applied) != last {
+				t.Errorf("expected Status to report all migrations, got %v", applied)
+			}
+			wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "continue with that tool")
+			wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "continue with that tool")
+			installSame(t, "Up and Down after another tool", installCatalog(t, pool, "sortkey"), want)
+
+			// Unlike Down, a tool stops halfway if an object is in use.
+			db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
+			if err := tool.to(ctx, 0); err == nil {
+				t.Error("expected an error while a table uses a domain")
+			}
+			installSame(t, "down while a table uses a domain", installCatalog(t, pool, "sortkey"), wantUsed)
+			db.Exec(t, "DROP TABLE used")
+			if g, ok := tool.(toolMigrate); ok {
+				must(t, g.m.Force(sno))
+			}
+			must(t, tool.to(ctx, 0))
+			installGone(t, pool, "sortkey")
+
 			folder := t.TempDir()
 			must(t, os.CopyFS(folder, offered))
-			for where, files := range map[string]fs.FS{"offered": offered, "copied": os.DirFS(folder)} {
-				tool := how.open(t, db, files)
-				must(t, tool.to(ctx, last))
-				installSame(t, where+" files up", installCatalog(t, pool, "sortkey"), want)
-				must(t, migrations.Check(ctx, pool, c))
-				if applied := installApplied(t, pool, c); len(applied) != last {
-					t.Errorf("expected Status to report all migrations, got %v", applied)
-				}
-				wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "continue with that tool")
-				wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "continue with that tool")
-				installSame(t, "Up and Down after another tool", installCatalog(t, pool, "sortkey"), want)
-
-				// Unlike Down, a tool stops halfway if an object is in use.
-				db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
-				if err := tool.to(ctx, 0); err == nil {
-					t.Error("expected an error while a table uses a domain")
-				}
-				installSame(t, "down while a table uses a domain", installCatalog(t, pool, "sortkey"), wantUsed)
-				db.Exec(t, "DROP TABLE used")
-				if g, ok := tool.(toolMigrate); ok {
-					must(t, g.m.Force(sno))
-				}
-				must(t, tool.to(ctx, 0))
-				if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
-					t.Errorf("expected nothing, got %v", left)
-				}
-			}
-
-			tool := how.open(t, db, offered)
+			tool = how.open(t, db, os.DirFS(folder))
 			for failing, obstacle := range map[int]string{
 				1: "FUNCTION sortkey_internal.sequence_bits(text, timestamptz, integer, integer)",
 				7: "SEQUENCE sortkey_internal.sno_clock",
@@ -273,8 +262,7 @@ func testTools(t *testing.T, db *pgtest.DB, tools map[string]toolKind) {
 
 // If a tool's version table is in the schema, the schema stays.
 func TestToolInSchema(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		db.Exec(t, "CREATE SCHEMA sortkey")
 		files, err := migrations.Goose(migrations.Config{})
@@ -384,8 +372,7 @@ func TestPSQL(t *testing.T) {
 
 // SQLAfter upgrades an installation at its version, and fails at any other version.
 func TestSQLAfter(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
 		list, err := migrations.List(c)
 		must(t, err)

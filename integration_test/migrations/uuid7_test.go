@@ -2,7 +2,6 @@ package migrations
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -41,24 +40,33 @@ func TestUUID7(t *testing.T) {
 			}
 			ids = append(ids, id)
 		}
+		var stored, typeIDs []string
 		for _, id := range ids {
-			at, err := id.Time()
-			typeID := idtype.UUIDOf[uuid7Order](id).String()
-			for name, c := range map[string]*pgx.Conn{"plain": conn, "odd": odd} {
-				var ms *string
-				var text string
-				var back uuid.UUID
-				must(t, c.QueryRow(t.Context(), "SELECT pg_catalog.trunc(extract(epoch FROM sortkey.uuid7_time($1)) OPERATOR(pg_catalog.*) 1000, 0)::text, sortkey.typeid_text('pre_fix', $1), sortkey.typeid_from_text($2)",
-					id.String(), typeID).Scan(&ms, &text, &back))
-				if (ms == nil) != (err != nil) || ms != nil && *ms != fmt.Sprint(at.UnixMilli()) {
-					t.Fatalf("%s: uuid7_time(%v) = %v ms, want %v, %v", name, id, ms, at, err)
+			stored, typeIDs = append(stored, id.String()), append(typeIDs, idtype.UUIDOf[uuid7Order](id).String())
+		}
+		for name, c := range map[string]*pgx.Conn{"plain": conn, "odd": odd} {
+			rows, _ := c.Query(t.Context(), `SELECT pg_catalog.trunc(extract(epoch FROM sortkey.uuid7_time(id::uuid)) OPERATOR(pg_catalog.*) 1000, 0)::int8,
+				sortkey.typeid_text('pre_fix', id::uuid), sortkey.typeid_from_text(typeid)::text
+				FROM ROWS FROM (unnest($1::text[]), unnest($2::text[])) WITH ORDINALITY AS u (id, typeid, n) ORDER BY n`, stored, typeIDs)
+			i := 0
+			var ms *int64
+			var text, back string
+			_, err := pgx.ForEachRow(rows, []any{&ms, &text, &back}, func() error {
+				at, err := ids[i].Time()
+				if err != nil && !errors.Is(err, idtype.ErrVersion) {
+					return err
 				}
-				if text != typeID || idtype.UUID(back) != id {
-					t.Fatalf("%s: TypeID of %v: %v and %v, want %s", name, id, text, back, typeID)
+				if (ms == nil) != (err != nil) || ms != nil && *ms != at.UnixMilli() {
+					t.Errorf("%s: uuid7_time(%v) = %v ms, want %v, %v", name, ids[i], ms, at, err)
 				}
-			}
-			if err != nil && !errors.Is(err, idtype.ErrVersion) {
-				t.Fatal(err)
+				if text != typeIDs[i] || back != stored[i] {
+					t.Errorf("%s: TypeID of %v: %v and %v, want %s", name, ids[i], text, back, typeIDs[i])
+				}
+				i++
+				return nil
+			})
+			if err != nil || i != len(ids) {
+				t.Fatalf("%s: %d rows of %d, %v", name, i, len(ids), err)
 			}
 		}
 
