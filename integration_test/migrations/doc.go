@@ -40,5 +40,5 @@
 // About 2 minutes with one version of Postgres: one server for most tests, one for the crash
 // test, two for the failover, one for the clock, and one with pg_partman.
 // TestServerDefaultsManyRows runs only in CI, where others use more values, clock steps and
-// crashes.
+// crashes, and longer storms.
 package migrations

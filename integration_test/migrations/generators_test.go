@@ -76,7 +76,7 @@ func (o *genOrder) check(f genFormat, ids []byte) error {
 }
 
 func TestServerDefaults(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 4000) })
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 2000) })
 }
 
 // More rows find rarer collisions.
@@ -227,8 +227,8 @@ func TestServerOpenTransaction(t *testing.T) {
 		open, other := conns[0], conns[1]
 		exec(t, other, "set statement_timeout = '60s'")
 		for _, f := range genFormats() {
-			// More IDs than a window has, so that advance runs.
-			many := fmt.Sprintf("select array_agg(%s::text) from generate_series(1, %d)", f.next(), min(5*genWindow*f.rate, 5000))
+			// As many IDs as two windows of the slower formats have, so that advance runs.
+			many := fmt.Sprintf("select array_agg(%s::text) from generate_series(1, %d)", f.next(), min(2*genWindow*f.rate, 2500))
 			for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 				seen := map[string]bool{}
 				add := func(conn *pgx.Conn) {
@@ -302,7 +302,8 @@ func TestServerNodes(t *testing.T) {
 // If somebody sets a CACHE on the sequence, sessions keep values for later. IDs are
 // still unique, increase within a session, and are never a window older than the call.
 func TestServerCache(t *testing.T) {
-	const clients, duration = 6, 1500 * time.Millisecond
+	const clients = 6
+	duration := pgtest.Scaled(500*time.Millisecond, 1500*time.Millisecond)
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		f := genFormats()[genSpread64]
 		exec(t, db.Conn(t), "alter sequence "+f.clock()+" cache 20")
@@ -392,8 +393,8 @@ func TestServerLayouts(t *testing.T) {
 			datacenter, worker, sequence int
 			n                            int // IDs for each client
 		}{
-			{0, 0, 22, 50_000},
-			{0, 0, 17, 20_000}, // 46 bits of time
+			{0, 0, 22, pgtest.Scaled(10_000, 50_000)},
+			{0, 0, 17, pgtest.Scaled(5000, 20_000)}, // 46 bits of time
 			{11, 10, 1, 100},
 			{0, 21, 1, 100},
 		} {

@@ -11,7 +11,7 @@ import (
 
 // The test table has rows of 20 days. The rate at night is two thirds of that by day.
 const (
-	statisticsRows  = 100_000
+	statisticsRows  = 50_000
 	statisticsDays  = 20
 	statisticsNight = 0.25 // of a day's rows are in its first 8 hours
 )

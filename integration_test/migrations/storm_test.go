@@ -58,7 +58,7 @@ func genSetClock(t testing.TB, db *pgtest.DB, now string) {
 // So the test uses genInstallClock.
 func TestServerClockJitter(t *testing.T) {
 	const clients, schema = 10, "jittery"
-	duration := pgtest.Soak(t, time.Second, 2*time.Second)
+	duration := pgtest.Soak(t, 400*time.Millisecond, 2*time.Second)
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		genInstallClock(t, db, schema, "clock_timestamp()")
 		formats := genFormatsOf(schema)
@@ -129,7 +129,7 @@ func TestServerStormOfWindows(t *testing.T) {
 // storm runs the clients and the session that cancels and terminates them.
 func storm(t *testing.T, db *pgtest.DB, schema string) {
 	const clients, patience = 12, 2 * time.Minute
-	duration := pgtest.Soak(t, 2*time.Second, 3*time.Second)
+	duration := pgtest.Soak(t, time.Second, 3*time.Second)
 	formats := genFormatsOf(schema)
 	for _, f := range formats {
 		db.Exec(t, fmt.Sprintf("create unlogged table %[2]s (id %[1]s.%[2]s primary key)", schema, f.name))
@@ -490,6 +490,7 @@ func TestServerLockHeld(t *testing.T) {
 // stops, calls succeed at once.
 func TestServerValuesTaken(t *testing.T) {
 	const takers, clients = 4, 4
+	duration := pgtest.Scaled(700*time.Millisecond, 2*time.Second)
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
 		name, _ := newRole(t, db, "taker")
@@ -518,7 +519,7 @@ func TestServerValuesTaken(t *testing.T) {
 		start := time.Now()
 		var created, failed atomic.Int64
 		genEach(t, clients, func(i int) error {
-			for time.Since(start) < 2*time.Second {
+			for time.Since(start) < duration {
 				_, err := conns[i].Exec(ctx, "insert into ids values ("+f.nextNode()+")")
 				switch sqlState(err) {
 				case "":
@@ -554,7 +555,7 @@ func TestServerSetBack(t *testing.T) {
 			exec(t, conn, fmt.Sprintf("create table %s (id %s primary key)", f.name, f.base))
 			insert := "insert into " + f.name + " select " + f.nextNode() + " from generate_series(1, 200)"
 			var old []int64
-			for range 20 {
+			for range pgtest.Scaled(6, 20) {
 				exec(t, conn, insert)
 				old = append(old, pgtest.Value[int64](t, conn, "select pg_sequence_last_value('"+f.clock()+"')"))
 			}
