@@ -13,9 +13,10 @@ func TestNames(t *testing.T) {
 		`UPDATE ONLY "orders" SET a = 1`:           true,
 		"EXECUTE 'TRUNCATE orders'":                true,
 		"-- orders":                                true,
-		"NEW.orders := 1":                          true,
-		"SELECT 1 FROM orders_2, my_orders":        false,
-		"SELECT 1 FROM shop.orders":                true,
+		"RAISE DEBUG '/* a'; UPDATE orders SET total = 1; RAISE DEBUG 'b */'": true,
+		"NEW.orders := 1":                   true,
+		"SELECT 1 FROM orders_2, my_orders": false,
+		"SELECT 1 FROM shop.orders":         true,
 	} {
 		if got := (&function{Source: source}).names("orders"); got != want {
 			t.Errorf("orders in %q: %v, want %v", source, got, want)
@@ -35,6 +36,8 @@ func TestUses(t *testing.T) {
 		`UPDATE "shop"."orders" SET a = 1`:                       "[{shop.orders false}]",
 		"UPDATE shop.orders SET a = (SELECT max(b) FROM orders)": "[{shop.orders true}]",
 		"UPDATE other SET a = 1":                                 "[]",
+		`PERFORM 1 FROM "orders" WHERE id = NEW.id`:              "[{shop.orders true}]",
+		"DECLARE x orders.id%TYPE; BEGIN x := NEW.order_id; END": "[{shop.orders true}]",
 	} {
 		if got := fmt.Sprint(m.uses(&function{Source: source})); got != want {
 			t.Errorf("uses of %q: %s, want %s", source, got, want)

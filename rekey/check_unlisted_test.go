@@ -22,6 +22,8 @@ func TestNamedAfter(t *testing.T) {
 		{"id", "customers", false},
 		{"order_id", "customers", false},
 		{"sort_order", "orders", false},
+		{"customers", "customers", true},
+		{"number_of_customers", "customers", false},
 		{"paid", "customers", false},
 		{"customer_name", "customers", false},
 		{"subcustomer_id", "customers", false},
