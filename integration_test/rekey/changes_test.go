@@ -1,8 +1,6 @@
 package rekey
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -12,10 +10,20 @@ import (
 	"github.com/sortkey/sortkey/rekey"
 )
 
+// filmsAfter returns films after steps, with an index, a view, a trigger and a privilege.
+func filmsAfter(steps []rekey.Step) *pgtest.Template {
+	return pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
+		j := install(t, db, films+"CREATE INDEX copies_of_film ON copies (film_id); CREATE VIEW report AS SELECT id, title FROM films; GRANT SELECT ON copies TO pg_monitor;"+
+			triggerOn("copies", "BEFORE INSERT", "NULL")+"ALTER TRIGGER t ON copies RENAME TO was", filmsSpec())
+		j.run(steps...)
+	})
+}
+
 // Validate and contract name what has changed since expand, before they change anything, and
 // go on when it is undone or its remedy is applied.
 func TestChangesSinceExpand(t *testing.T) {
 	t.Parallel()
+	before := map[rekey.Step]*pgtest.Template{rekey.StepValidate: filmsAfter(steps[:2]), rekey.StepContract: filmsAfter(steps[:3])}
 	const function = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
 	for _, c := range []struct {
 		name, change string
@@ -35,61 +43,40 @@ func TestChangesSinceExpand(t *testing.T) {
 		{"policy", "ALTER TABLE films ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON films USING (title <> '')", "new since expand: policy p of public.films", "DROP POLICY p ON films; ALTER TABLE films DISABLE ROW LEVEL SECURITY", ""},
 		{"row security", "ALTER TABLE films ENABLE ROW LEVEL SECURITY", "new since expand: owner and row security of table public.films: ", "ALTER TABLE films DISABLE ROW LEVEL SECURITY", ""},
 		{"view", "CREATE OR REPLACE VIEW report AS SELECT id, title FROM films WHERE title <> ''", "new since expand: query of view public.report", "CREATE OR REPLACE VIEW report AS SELECT id, title FROM films", ""},
-		{"privilege on a view", "GRANT SELECT ON report TO {role}", "new since expand: view privilege SELECT on public.report for {role}", "REVOKE SELECT ON report FROM {role}", ""},
-		{"privilege on a key", "GRANT SELECT (id) ON films TO {role}", "new since expand: key privilege SELECT on column public.films.id for {role}", "REVOKE SELECT (id) ON films FROM {role}", ""},
+		{"privilege on a view", "GRANT SELECT ON report TO pg_signal_backend", "new since expand: view privilege SELECT on public.report for pg_signal_backend", "REVOKE SELECT ON report FROM pg_signal_backend", ""},
+		{"privilege on a key", "GRANT SELECT (id) ON films TO pg_signal_backend", "new since expand: key privilege SELECT on column public.films.id for pg_signal_backend", "REVOKE SELECT (id) ON films FROM pg_signal_backend", ""},
 		{"comment on a key", "COMMENT ON COLUMN films.id IS 'The key.'", "new since expand: key column public.films.id: NOT NULL, comment The key.", "COMMENT ON COLUMN films.id IS NULL", ""},
 		{"renamed table", "ALTER TABLE films RENAME TO movies", "new since expand: type of column public.movies.title", "ALTER TABLE movies RENAME TO films", ""},
 		{"storage parameter", "ALTER TABLE films SET (autovacuum_vacuum_scale_factor = 0.01); COMMENT ON TABLE films IS 'Films.'; ALTER TABLE films ALTER title SET STATISTICS 200", "", "", ""},
-		{"privilege", "GRANT SELECT, INSERT (title) ON films TO {role}; GRANT USAGE ON SCHEMA sortkey TO PUBLIC; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO PUBLIC",
-			"SELECT of role {role} on public.films is new: GRANT SELECT ON rekeyed.films TO {role}", "paste", ""},
-		{"revoked privilege", "REVOKE SELECT ON copies FROM {reader}", "SELECT of role {reader} on public.copies is gone: REVOKE SELECT ON rekeyed.copies FROM {reader}", "paste", ""},
-		{"privilege to insert", "GRANT INSERT ON films TO {role}; GRANT INSERT ON rekeyed.films TO {role}", "role {role} inserts into public.films, and can't execute sortkey.next_snowflake(integer), the default after contract; GRANT USAGE", "paste", rekey.StepContract},
+		{"privilege", "GRANT SELECT, INSERT (title) ON films TO pg_signal_backend; GRANT USAGE ON SCHEMA sortkey TO PUBLIC; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO PUBLIC",
+			"SELECT of role pg_signal_backend on public.films is new: GRANT SELECT ON rekeyed.films TO pg_signal_backend", "paste", ""},
+		{"revoked privilege", "REVOKE SELECT ON copies FROM pg_monitor", "SELECT of role pg_monitor on public.copies is gone: REVOKE SELECT ON rekeyed.copies FROM pg_monitor", "paste", ""},
+		{"privilege to insert", "GRANT INSERT ON films TO pg_signal_backend; GRANT INSERT ON rekeyed.films TO pg_signal_backend", "role pg_signal_backend inserts into public.films, and can't execute sortkey.next_snowflake(integer), the default after contract; GRANT USAGE", "paste", rekey.StepContract},
+		{"late view", "CREATE VIEW late AS SELECT id FROM films", "would be lost: view public.late", "DROP VIEW late", rekey.StepContract},
 	} {
 		for _, step := range []rekey.Step{rekey.StepValidate, rekey.StepContract} {
 			if c.step != "" && c.step != step {
 				continue
 			}
 			t.Run(c.name+" before "+string(step), func(t *testing.T) {
-				installed.One(t, func(t *testing.T, db *pgtest.DB) {
-					db.Exec(t, films+"CREATE INDEX copies_of_film ON copies (film_id); CREATE VIEW report AS SELECT id, title FROM films;"+triggerOn("copies", "BEFORE INSERT", "NULL"))
-					db.Exec(t, "ALTER TRIGGER t ON copies RENAME TO was")
-					writer, reader := db.Name+"_writer", db.Name+"_reader"
-					names := strings.NewReplacer("{role}", writer, "{reader}", reader)
-					db.Exec(t, "CREATE ROLE "+writer)
-					db.Exec(t, "CREATE ROLE "+reader)
-					t.Cleanup(func() {
-						_, err := db.SQL(t).ExecContext(context.WithoutCancel(t.Context()), "DROP OWNED BY "+writer+", "+reader+"; DROP ROLE "+writer+", "+reader)
-						must(t, err)
-					})
-					db.Exec(t, names.Replace("GRANT SELECT ON copies TO {reader}"))
-					pool, spec := db.SQL(t), filmsSpec()
-					before := steps[:2]
-					if step == rekey.StepContract {
-						before = steps[:3]
-					}
-					mustRun(t, pool, spec, rekey.Options{}, before...)
-					db.Exec(t, names.Replace(c.change))
-					err := run(t.Context(), pool, step, spec, rekey.Options{})
-					want := names.Replace(c.want)
-					if want != "" {
-						if !errors.Is(err, rekey.ErrInconsistent) || !strings.Contains(err.Error(), want) {
-							t.Fatalf("expected %s to fail with %q, got %v", step, want, err)
-						}
-						undo := names.Replace(c.undo)
+				t.Parallel()
+				before[step].One(t, func(t *testing.T, db *pgtest.DB) {
+					j := newJob(t, db, c.change, filmsSpec())
+					if c.want != "" {
+						text, undo := j.fails(step, rekey.ErrInconsistent, c.want), c.undo
 						if undo == "paste" {
 							undo = ""
-							for line := range strings.Lines(err.Error()) {
+							for line := range strings.Lines(text) {
 								if i := strings.IndexAny(line, ":;"); i > 0 && strings.HasPrefix(line, "  ") {
 									undo += line[i+1:] + ";"
 								}
 							}
 						}
-						db.Exec(t, undo)
-						err = run(t.Context(), pool, step, spec, rekey.Options{})
+						j.exec(undo)
 					}
-					must(t, err)
+					j.run(step)
 					if step == rekey.StepValidate {
-						mustRun(t, pool, spec, rekey.Options{}, rekey.StepContract)
+						j.run(rekey.StepContract)
 					}
 				})
 			})
@@ -99,19 +86,33 @@ func TestChangesSinceExpand(t *testing.T) {
 
 // Settings of sessions don't look like changes.
 func TestSettingsOfSessions(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, `CREATE TABLE films (id serial PRIMARY KEY, at timestamptz DEFAULT '2020-03-04 12:00+02', pause interval DEFAULT '1 day 02:00', rate float8 DEFAULT 0.1, raw bytea DEFAULT '\x01', path text DEFAULT 'a\b',
-			CHECK (at > '1990-03-04 12:00+02'), "from" integer DEFAULT 3); CREATE INDEX ON films (id) WHERE at > '2019-03-04 12:00+02'; INSERT INTO films SELECT FROM generate_series(1, 100)`)
-		spec := rekey.Spec{Keys: []rekey.Key{{Table: "films", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: rekey.Times{Start: sourceStart}}}}
-		for i, step := range steps {
-			mustRun(t, db.SQL(t, pgtest.Config(func(c *pgx.ConnConfig) {
-				if i%2 == 0 {
-					for name, value := range map[string]string{"timezone": "Asia/Tokyo", "datestyle": "German", "intervalstyle": "iso_8601", "extra_float_digits": "-3", "bytea_output": "escape", "standard_conforming_strings": "off", "quote_all_identifiers": "on"} {
-						c.RuntimeParams[name] = value
-					}
-				}
-			})), spec, rekey.Options{}, step)
+	const tables = `CREATE TABLE films (id serial PRIMARY KEY, at timestamptz DEFAULT '2020-03-04 12:00+02', pause interval DEFAULT '1 day 02:00', rate float8 DEFAULT 0.1, raw bytea DEFAULT '\x01', path text DEFAULT 'a\b',
+		CHECK (at > '1990-03-04 12:00+02'), "from" integer DEFAULT 3); CREATE INDEX ON films (id) WHERE at > '2019-03-04 12:00+02'; INSERT INTO films SELECT FROM generate_series(1, 100)`
+	spec := rekey.Spec{Keys: []rekey.Key{{Table: "films", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: started}}}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		others := j.db.SQL(t, pgtest.Config(func(c *pgx.ConnConfig) {
+			for name, value := range map[string]string{"timezone": "Asia/Tokyo", "datestyle": "German", "intervalstyle": "iso_8601", "extra_float_digits": "-3", "bytea_output": "escape", "standard_conforming_strings": "off", "quote_all_identifiers": "on"} {
+				c.RuntimeParams[name] = value
+			}
+		}))
+		for _, step := range steps {
+			j.pool, others = others, j.pool
+			j.run(step)
 		}
 	})
+}
+
+// Inspect notes functions that name a type that is too narrow for the new keys, and names functions
+// that use the sequence of an identity column.
+func TestFunctionsOfFilms(t *testing.T) {
+	testFindings(t, films, filmsSpec, []finding{{
+		name:   "sequence of an identity column",
+		change: "CREATE FUNCTION reserve() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN nextval('public.copies_id_seq'); END $$",
+		want:   []string{"sequence public.copies_id_seq is named by public.reserve(), and would be dropped with the identity column"},
+	}, {
+		name: "narrow types",
+		change: triggerOn("copies", "BEFORE INSERT", "DECLARE f Integer := NEW.film_id; PERFORM f") + triggerOn("films", "BEFORE UPDATE", "NEW.title := 'new'") +
+			"CREATE FUNCTION copies_of(films smallint[]) RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM public.copies'; CREATE FUNCTION other(n integer) RETURNS integer LANGUAGE sql AS 'SELECT n'",
+		notes: []string{"function public.on_copies() of trigger t names the type integer, which can't hold a new key", "function public.copies_of(smallint[]) names public.copies, and the type smallint, which can't hold a new key"},
+	}})
 }

@@ -3,27 +3,27 @@
 //
 // # What it shows
 //
-//   - steps_test.go, abort_test.go: the whole way, and back from each step. Dumps differ only as
-//     documented.
+//   - steps_test.go: the whole way, and back from each step. Dumps differ only as documented.
 //   - versions_test.go, races_test.go, triggers_test.go: programs of both versions work on the
 //     same rows, in each order of statements, with GORM and pgx, and with triggers
-//   - load_test.go, kill_test.go, pressure_test.go: the same under load, when programs or servers
-//     are killed, and when replicas or archives are behind
-//   - waits_test.go, interrupts_test.go: locks, timeouts and canceled steps
-//   - sources_test.go, times_test.go, uuid7_test.go, sequences_test.go: old keys and new formats
-//   - refusals_test.go, remedies_test.go, references_test.go, trial_test.go, changes_test.go: what
-//     Inspect and the steps refuse, and the remedies that they name
+//   - load_test.go, kill_test.go: the same under load, and when programs or servers are killed
+//   - waits_test.go: locks, timeouts, canceled steps, and a standby or an archive that is behind
+//   - sources_test.go, sequences_test.go: old keys and new formats
+//   - refusals_test.go, references_test.go, changes_test.go: what Inspect and the steps refuse, and
+//     the remedies that they name
+//   - publications_test.go: a subscriber of the tables, also one that is behind
 //
 // The unit tests of package rekey render plans without a server. Package hostile has tables of
 // other owners, and packages command and examples follow docs/rekey.md.
 //
 // # Fixtures
 //
-// The shop in shop_test.go has eight tables with every property that rekey carries over, an
+// A job in rekey_test.go is a rekey of the tables of a database, with sessions of programs. The
+// shop in shop_test.go has eight tables with every property that rekey carries over, an
 // owner and a role for programs. programs_test.go has the programs of both versions.
 // library_test.go has authors and their books, with keys of any type. Other files have small
-// tables: films, carts, boards, subjects. The program stepper runs steps in a process that
-// tests can kill.
+// tables: boards, films, carts, events, customers, subjects. stepper_test.go runs steps in a
+// process that tests can kill.
 //
 // # Running
 //
@@ -31,8 +31,8 @@
 //	DATABASE_URL=postgres://me@localhost/db go test ./rekey -run TestOrders
 //	SORTKEY_REKEY_ROWS=1000000 go test ./rekey -run TestLoad -timeout 60m
 //
-// TestSteps, TestAbort, TestAbortInterrupted, TestKillServer, TestPressure, TestVacuum,
-// TestReplica, TestSubscriber and TestUUIDs need containers.
+// TestSteps, TestAbort, TestAbortInterrupted, TestKillServer, TestPressure, TestVacuum
+// and TestSubscriber need containers.
 //
 // SORTKEY_REKEY_ROWS is the row count of the shop in the load test, such as 10000000.
 // SORTKEY_SEED repeats the random choices of a run. SORTKEY_SOAK, for example 10m, is
@@ -42,8 +42,8 @@
 //
 // # Cost
 //
-// About 3 minutes with one version of Postgres: a server for most tests, one each for
-// TestKillServer, TestPressure and TestVacuum, and two pairs. Outside CI, TestVersions has two
+// About 2 minutes with one version of Postgres: a server for most tests, one each for
+// TestKillServer, TestPressure and TestVacuum, and a pair. Outside CI, TestVersions has two
 // kinds of libraries and TestSources two formats, and tests of load and kills have fewer rows
 // and seeds.
 package rekey

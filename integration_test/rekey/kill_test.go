@@ -6,16 +6,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -50,7 +46,7 @@ func seed(t testing.TB) uint64 {
 	return first
 }
 
-// A stepper is a process of the program stepper.
+// A stepper is a process that runs runStepper.
 type stepper struct {
 	cmd     *exec.Cmd
 	reports chan string // closed when the process ends
@@ -59,10 +55,13 @@ type stepper struct {
 }
 
 // start starts a stepper.
-func start(t testing.TB, program string, args ...string) *stepper {
+func start(t testing.TB, database string, until rekey.Step) *stepper {
 	t.Helper()
-	s := &stepper{cmd: exec.Command(program, args...), reports: make(chan string, 10_000), exited: make(chan error, 1)}
+	program, err := os.Executable()
+	must(t, err)
+	s := &stepper{cmd: exec.Command(program, database), reports: make(chan string, 10_000), exited: make(chan error, 1)}
 	s.cmd.SysProcAttr = pgtest.Child()
+	s.cmd.Env = append(os.Environ(), stepperVar+"="+string(until))
 	s.cmd.Stderr = &s.trouble
 	out, err := s.cmd.StdoutPipe()
 	must(t, err)
@@ -102,26 +101,21 @@ func (s *stepper) kill() {
 // complete.
 type killTest struct {
 	*shop
-	t       *testing.T
-	program string
-	random  *rand.Rand
-	spec    string // a file
+	random *rand.Rand
 	// server, if not nil, kills the server and starts it again.
 	server func()
 	kills  []string
-	old    *program
-	fresh  *program
 }
 
 // until runs the stepper until a step is complete, and kills it up to a number of times.
 // It calls probe after each kill.
 func (k *killTest) until(step rekey.Step, kills, reports int, probe func()) {
-	k.t.Helper()
-	u, err := url.Parse(k.URL)
-	must(k.t, err)
-	u.User = url.UserPassword(k.Name+"_owner", "secret") // of the tables
+	k.Helper()
+	u, err := url.Parse(k.db.URL)
+	must(k, err)
+	u.User = url.UserPassword(k.db.Name+"_owner", "secret") // of the tables
 	for range kills {
-		s := start(k.t, k.program, "-database", u.String(), "-spec", k.spec, "-until", string(step))
+		s := start(k, u.String(), step)
 		last, running := s.after(k.random.IntN(reports+1), time.Duration(k.random.IntN(20_000))*time.Microsecond)
 		if !running {
 			k.ended(s)
@@ -142,7 +136,7 @@ func (k *killTest) until(step rekey.Step, kills, reports int, probe func()) {
 		k.kills = append(k.kills, fmt.Sprintf("%s after %q", what, last))
 		probe()
 	}
-	s := start(k.t, k.program, "-database", u.String(), "-spec", k.spec, "-until", string(step))
+	s := start(k, u.String(), step)
 	for range s.reports {
 	}
 	k.ended(s)
@@ -150,92 +144,67 @@ func (k *killTest) until(step rekey.Step, kills, reports int, probe func()) {
 
 // ended fails the test unless the stepper has ended without an error.
 func (k *killTest) ended(s *stepper) {
-	k.t.Helper()
+	k.Helper()
 	select {
 	case err := <-s.exited:
 		if err != nil {
-			k.t.Fatalf("stepper: %v: %s", err, s.trouble.String())
+			k.Fatalf("stepper: %v: %s", err, s.trouble.String())
 		}
 	case <-time.After(time.Minute):
-		k.t.Fatal("the stepper didn't end")
+		k.Fatal("the stepper didn't end")
 	}
 }
 
-// run goes the whole way of a shop.
-func (k *killTest) run() {
-	t := k.t
-	plan, err := rekey.Inspect(t.Context(), k.owner, shopSpec(), rekey.Options{Config: config})
-	must(t, err)
-	text, err := json.Marshal(shopSpec())
-	must(t, err)
-	k.spec = filepath.Join(t.TempDir(), "spec.json")
-	must(t, os.WriteFile(k.spec, text, 0o600))
-	t.Cleanup(func() { t.Logf("killed: %q", k.kills) })
-	k.snapshot(t)
-	k.old = k.shop.program(t, "old", false)
-	k.fresh = k.shop.program(t, "new", true)
-	// work runs a program during a step, unless the server is killed.
-	work := func(p *program, step func()) {
+// complete goes the whole way of a shop.
+func (k *killTest) complete() {
+	plan := k.inspect()
+	k.Cleanup(func() { k.Logf("killed: %q", k.kills) })
+	k.snapshot()
+	old, fresh := k.program("old", false), k.program("new", true)
+	// work runs a program during steps. If the server is killed, the program works after each
+	// kill only.
+	work := func(p *program, step rekey.Step, kills, reports int) {
 		if k.server != nil {
-			step()
+			k.until(step, kills, reports, func() {
+				p.connect(k.shop)
+				p.probe(k)
+				p.conn.Close(k.Context())
+			})
 			return
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				if err := p.work(t.Context()); err != nil {
-					return
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
-		})
-		defer func() {
-			cancel()
-			wg.Wait()
-			if err := errors.Join(p.failed...); err != nil {
-				t.Error(err)
-			}
-		}()
-		step()
+		stop := repeat(k, 5*time.Millisecond, func(int) error { return p.work(context.WithoutCancel(k.Context())) })
+		k.until(step, kills, reports, func() {})
+		stop()
 	}
-	probe := func(p *program) {
-		if k.server == nil {
-			return // it works all the time
-		}
-		p.connect(t, k.shop)
-		p.probe(t)
-		p.conn.Close(t.Context())
+	work(old, rekey.StepValidate, 5, len(plan.Actions))
+	k.wantStatus(rekey.StepValidate, rekey.StepContract)
+	k.verify(oldPath)
+	k.verify(newPath)
+	k.agree(plan, 0)
+	for _, p := range []*program{old, fresh} {
+		p.connect(k.shop)
+		p.probe(k)
 	}
-	work(k.old, func() { k.until(rekey.StepValidate, 5, len(plan.Actions), func() { probe(k.old) }) })
-	wantStatus(t, k.owner, rekey.StepValidate, rekey.StepContract)
-	k.verify(t, oldPath)
-	k.verify(t, newPath)
-	agree(t, k.Conn(t), plan, 0)
-	for _, p := range []*program{k.old, k.fresh} {
-		p.connect(t, k.shop)
-		p.probe(t)
-	}
-	agree(t, k.Conn(t), plan, 0)
-	k.fresh.takeOver(k.old)
-	work(k.fresh, func() { k.until(rekey.StepContract, 3, 2, func() { probe(k.fresh) }) })
-	k.fresh.connect(t, k.shop)
-	k.fresh.probe(t)
-	k.verify(t, oldPath)
-	k.verifyIDs(t)
-	k.verifyPrograms(t, k.fresh)
+	k.agree(plan, 0)
+	fresh.takeOver(old)
+	work(fresh, rekey.StepContract, 3, 2)
+	fresh.connect(k.shop)
+	fresh.probe(k)
+	k.verify(oldPath)
+	k.verifyIDs()
+	k.verifyPrograms(fresh)
 }
 
 // If a program is killed at any point of a step, repeating the step completes it. The
 // programs of both versions work throughout.
 func TestKill(t *testing.T) {
-	program, first := pgtest.Build(t, "./stepper"), seed(t)
+	first := seed(t)
 	for i := range killSeeds() {
 		t.Run(fmt.Sprint("seed ", i), func(t *testing.T) {
 			t.Parallel()
 			pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-				k := &killTest{shop: newShop(t, db, 1000), t: t, program: program, random: rand.New(rand.NewPCG(first, uint64(i)))}
-				k.run()
+				k := &killTest{shop: newShop(t, db, 1000), random: rand.New(rand.NewPCG(first, uint64(i)))}
+				k.complete()
 			})
 		})
 	}
@@ -244,7 +213,7 @@ func TestKill(t *testing.T) {
 // The same if the server is killed, alone or together with the program.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
-	program, first := pgtest.Build(t, "./stepper"), seed(t)
+	first := seed(t)
 	pgtest.OneServer(t, func(t *testing.T, server *pgtest.DB) {
 		for i := range killSeeds() {
 			t.Run(fmt.Sprint("seed ", i), func(t *testing.T) {
@@ -256,8 +225,9 @@ func TestKillServer(t *testing.T) {
 				must(t, err)
 				u.Path = "/" + name
 				db := &pgtest.DB{Name: name, URL: u.String(), Version: server.Version}
-				k := &killTest{shop: newShop(t, db, 1000), t: t, program: program, random: rand.New(rand.NewPCG(first, uint64(i)))}
+				k := &killTest{shop: newShop(t, db, 1000), random: rand.New(rand.NewPCG(first, uint64(i)))}
 				k.server = func() {
+					k.own = nil
 					pgtest.Stop(t, server.Container(), "KILL")
 					pgtest.Start(t, server.Container())
 					pgtest.Eventually(t, "the server answers", func() error {
@@ -268,7 +238,7 @@ func TestKillServer(t *testing.T) {
 						return conn.Close(t.Context())
 					})
 				}
-				k.run()
+				k.complete()
 			})
 		}
 	})

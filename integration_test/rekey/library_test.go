@@ -1,21 +1,14 @@
 package rekey
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/rekey"
 )
-
-// snowflakeEpoch is the epoch of the default layout.
-var snowflakeEpoch = idtype.DefaultSnowflakeLayout().Epoch
 
 // A libraryKind has the types of the keys of a library.
 type libraryKind struct {
@@ -80,7 +73,7 @@ func textOf[T fmt.Stringer](g idtype.Generator[T], err error) func() (string, er
 // deferred, and an author refers to another one.
 type library struct {
 	libraryKind
-	*pgtest.DB
+	*job
 	n int // numbers the old keys of rows that a test inserts
 }
 
@@ -92,10 +85,11 @@ const (
 	booksNode   = 43 // of existing rows
 )
 
-// newLibrary creates the tables of a library without rows.
+// newLibrary creates the tables of a library with 50 authors and 200 books, to replace both
+// keys.
 func newLibrary(t testing.TB, db *pgtest.DB, kind libraryKind) *library {
 	t.Helper()
-	db.Exec(t, strings.NewReplacer("$KEY", kind.old, "$TYPE", kind.oldType).Replace(`
+	tables := strings.NewReplacer("$KEY", kind.old, "$TYPE", kind.oldType).Replace(`
 		CREATE TABLE authors (
 			id $KEY PRIMARY KEY,
 			name text NOT NULL UNIQUE,
@@ -111,21 +105,19 @@ func newLibrary(t testing.TB, db *pgtest.DB, kind libraryKind) *library {
 			created_at timestamptz NOT NULL DEFAULT now()
 		);
 		CREATE INDEX ON books (author_id);
-		CREATE INDEX ON books (editor_id);`))
-	return &library{libraryKind: kind, DB: db, n: 1000}
-}
-
-// spec replaces both keys.
-func (l *library) spec() rekey.Spec {
-	return rekey.Spec{Keys: []rekey.Key{
-		{Table: "authors", Format: l.format, Node: authorNode, BackfillNode: authorsNode, Times: l.times},
-		{Table: "books", Format: l.format, Node: bookNode, BackfillNode: booksNode, Times: l.times},
+		CREATE INDEX ON books (editor_id);`)
+	spec := rekey.Spec{Keys: []rekey.Key{
+		{Table: "authors", Format: kind.format, Node: authorNode, BackfillNode: authorsNode, Times: kind.times},
+		{Table: "books", Format: kind.format, Node: bookNode, BackfillNode: booksNode, Times: kind.times},
 	}}
+	l := &library{libraryKind: kind, job: newJob(t, db, tables, spec), n: 1000}
+	l.fill()
+	return l
 }
 
 // fill inserts 50 authors and 200 books.
-func (l *library) fill(t testing.TB) {
-	t.Helper()
+func (l *library) fill() {
+	l.Helper()
 	var b strings.Builder
 	for i := 1; i <= 50; i++ {
 		mentor := "NULL"
@@ -137,121 +129,37 @@ func (l *library) fill(t testing.TB) {
 	for i := 1; i <= 200; i++ {
 		fmt.Fprintf(&b, "INSERT INTO books VALUES ('%s', 'book %d', '%s', '%s', '2024-06-05 00:%02d:00Z');", l.key(i), i, l.key(1+i%50), l.key(1+i%7), i%60)
 	}
-	l.Exec(t, b.String())
+	l.exec(b.String())
 }
 
-// A session is a connection of one version of a program. Its statements name the keys as
-// {id}, {mentor_id}, {author_id} and {editor_id}.
-type session struct {
-	t      testing.TB
-	conn   *pgx.Conn
-	prefix string // of the names of keys
-}
-
-// session connects a program with a search_path.
-func (l *library) session(t testing.TB, path, prefix string) *session {
+// oneLibrary runs f with a library in a database of its own.
+func oneLibrary(t *testing.T, kind libraryKind, f func(t *testing.T, l *library)) {
 	t.Helper()
-	conn := l.Conn(t, pgtest.Mode(pgx.QueryExecModeSimpleProtocol), pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = path }))
-	return &session{t, conn, prefix}
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) { f(t, newLibrary(t, db, kind)) })
 }
 
-// rows returns the result of a statement, with the columns of a row separated by |.
-func (s *session) rows(sql string, args ...any) ([]string, error) {
-	sql = strings.ReplaceAll(strings.ReplaceAll(sql, "{", s.prefix), "}", "")
-	rows, err := s.conn.Query(s.t.Context(), sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%w\nin: %s %v", err, sql, args)
-	}
-	var list []string
-	for rows.Next() {
-		var row []string
-		for _, v := range rows.RawValues() {
-			row = append(row, string(v))
-		}
-		list = append(list, strings.Join(row, "|"))
-	}
-	if err := rows.Err(); err != nil {
-		return list, fmt.Errorf("%w\nin: %s %v", err, sql, args)
-	}
-	return list, nil
-}
-
-// all returns the result of a statement that must succeed.
-func (s *session) all(sql string, args ...any) []string {
-	s.t.Helper()
-	rows, err := s.rows(sql, args...)
-	must(s.t, err)
-	return rows
-}
-
-// one returns the only row of the result of a statement.
-func (s *session) one(sql string, args ...any) string {
-	s.t.Helper()
-	rows := s.all(sql, args...)
-	if len(rows) != 1 {
-		s.t.Fatalf("expected one row, got %q\nfrom: %s %v", rows, sql, args)
-	}
-	return rows[0]
-}
-
-// do runs a statement that must succeed.
-func (s *session) do(sql string, args ...any) {
-	s.t.Helper()
-	s.all(sql, args...)
-}
-
-// fails fails the test unless a statement returns an error with one of the codes. It ends
-// the transaction, if there is one.
-func (s *session) fails(sql string, codes []string, args ...any) {
-	s.t.Helper()
-	_, err := s.rows(sql, args...)
-	if s.conn.PgConn().TxStatus() != 'I' {
-		s.do("ROLLBACK")
-	}
-	for _, code := range codes {
-		if sqlState(err) == code {
-			return
-		}
-	}
-	s.t.Errorf("expected an error of SQLSTATE %v, got %v\nfrom: %s %v", codes, err, sql, args)
-}
-
-// sqlState returns the code of an error, or "" if it has none.
-func sqlState(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return pg.Code
-	}
-	return ""
-}
-
-// probe inserts, reads, changes and deletes rows as a program of the old or the new
-// version.
-func (l *library) probe(t testing.TB, fresh bool) {
-	t.Helper()
-	path := "public"
-	if fresh {
-		path = "rekeyed, public"
-	}
-	s := l.session(t, path, "")
-	defer s.conn.Close(t.Context())
+// probe inserts, reads, changes and deletes rows as a program with a search_path.
+func (l *library) probe(path string) {
+	l.Helper()
+	s := l.session(path)
+	defer s.conn.Close(l.Context())
 	l.n++
 	var keys [3]string
 	for i := range keys {
 		keys[i] = l.key(3*l.n + i)
-		if fresh {
+		if path == newVersion {
 			var err error
 			keys[i], err = l.newKey()
-			must(t, err)
+			must(l, err)
 		}
 	}
 	s.do("INSERT INTO authors (id, name) VALUES ($1, $2), ($3, $4)", keys[0], "first "+keys[0], keys[1], "second "+keys[0])
 	s.do("INSERT INTO books (id, title, author_id, editor_id) VALUES ($1, $2, $3, $4)", keys[2], "book "+keys[0], keys[0], keys[1])
-	read := func(want string) {
-		t.Helper()
-		if got := s.all("SELECT a.name, e.name FROM books b JOIN authors a ON a.id = author_id LEFT JOIN authors e ON e.id = editor_id WHERE b.id = $1", keys[2]); strings.Join(got, ",") != want {
-			t.Errorf("by search_path %s: expected %q, got %q", path, want, got)
-		}
+	read := func(names string) {
+		l.Helper()
+		got := s.all("SELECT a.name, e.name FROM books b JOIN authors a ON a.id = author_id LEFT JOIN authors e ON e.id = editor_id WHERE b.id = $1", keys[2])
+		want(l, "the author and the editor by search_path "+path, got, names)
 	}
 	read("first " + keys[0] + "|second " + keys[0])
 	s.do("UPDATE books SET author_id = editor_id, editor_id = NULL WHERE id = $1", keys[2])

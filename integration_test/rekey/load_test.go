@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,10 +19,8 @@ import (
 )
 
 const (
-	// loadWriters is the number of programs that write.
-	loadWriters = 8
-	// loadPace is the shortest time from one transaction of a program to the next one.
-	loadPace = 15 * time.Millisecond
+	// loadPace is the shortest pause of a program after a transaction.
+	loadPace = 10 * time.Millisecond
 	// loadWatched is the number of orders of the first fill that programs change and
 	// restore in a transaction.
 	loadWatched = 20
@@ -41,90 +40,37 @@ func loadRows(t testing.TB) []int {
 	return []int{pgtest.Scaled(5_000, 20_000)}
 }
 
-// A worker runs a program's transactions until it is stopped.
+// A worker is a program that runs transactions until it is stopped.
 type worker struct {
 	*program
-	stop context.CancelFunc
-	done chan struct{}
-}
-
-func startWorker(t testing.TB, p *program) *worker {
-	ctx, stop := context.WithCancel(context.Background())
-	w := &worker{p, stop, make(chan struct{})}
-	go func() {
-		defer close(w.done)
-		for ctx.Err() == nil {
-			begun := time.Now()
-			_ = p.work(t.Context()) // p.failed has the error
-			select {
-			case <-ctx.Done():
-			case <-time.After(loadPace - time.Since(begun)):
-			}
-		}
-	}()
-	t.Cleanup(w.end)
-	return w
-}
-
-// end stops the worker after its current transaction.
-func (w *worker) end() {
-	w.stop()
-	<-w.done
+	count *atomic.Int32 // of its transactions
+	stop  func()
 }
 
 // A reader reads the watched orders, whose committed state stays the same.
 type reader struct {
 	reads int
-	err   error
-	stop  context.CancelFunc
-	done  chan struct{}
+	stop  func()
 }
 
-func (s *shop) startReader(t testing.TB, path string) *reader {
-	t.Helper()
-	conn := s.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
-		c.RuntimeParams["search_path"], c.RuntimeParams["role"] = path, s.app
-	}))
-	query := func(ctx context.Context) (list []string, err error) {
-		rows, err := conn.Query(ctx, orderState+" WHERE o.ref IN (SELECT 'o' || i FROM generate_series(1, $1) i) ORDER BY 1", loadWatched)
-		if err != nil {
-			return nil, err
+func (s *shop) startReader(path string) *reader {
+	s.Helper()
+	conn := s.session(path, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["role"] = s.app }))
+	query := fmt.Sprintf("%s WHERE o.ref IN (SELECT 'o' || i FROM generate_series(1, %d) i) ORDER BY 1", orderState, loadWatched)
+	orders := conn.list(query)
+	r := &reader{}
+	r.stop = repeat(s, loadPace, func(int) error {
+		r.reads++
+		got, err := conn.rows(query)
+		if err == nil && !slices.Equal(got, orders) {
+			err = fmt.Errorf("expected the orders %q, got %q", orders, got)
 		}
-		defer rows.Close()
-		for rows.Next() {
-			ref, o, err := scanOrder(rows)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, fmt.Sprintf("%s %+v", ref, o))
-		}
-		return list, rows.Err()
-	}
-	want, err := query(t.Context())
-	must(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	r := &reader{stop: stop, done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		for ; ctx.Err() == nil && r.err == nil; r.reads++ {
-			got, err := query(t.Context())
-			if err == nil && !slices.Equal(got, want) {
-				err = fmt.Errorf("expected the orders %q, got %q", want, got)
-			}
-			r.err = err
-			time.Sleep(loadPace)
-		}
-	}()
-	t.Cleanup(r.end)
+		return err
+	})
 	return r
 }
 
-func (r *reader) end() {
-	r.stop()
-	<-r.done
-}
-
-// Eight programs write throughout all steps, and none of their transactions fails. No row
+// Programs write throughout all steps, and none of their transactions fails. No row
 // is lost.
 func TestLoad(t *testing.T) {
 	if !soak { // otherwise it checks times
@@ -140,37 +86,59 @@ func TestLoad(t *testing.T) {
 func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 	begun := time.Now()
 	s := newShop(t, db, rows)
-	s.snapshot(t)
+	s.snapshot()
 	t.Logf("filled a shop of about %d rows in %v", rows, time.Since(begun).Round(time.Millisecond))
-	spec := shopSpec()
-	plan, err := rekey.Inspect(t.Context(), s.owner, spec, rekey.Options{Config: config})
-	must(t, err)
+	plan := s.inspect()
 
 	var all []*program
-	var workers [loadWriters]*worker
+	writers := pgtest.Scaled(4, 8)
+	if soak {
+		writers = 8
+	}
+	workers := make([]worker, writers)
 	begin := func(i int, fresh bool) {
 		version := map[bool]string{false: "old", true: "new"}[fresh]
-		p := s.program(t, fmt.Sprintf("%s-%d", version, i), fresh)
-		if workers[i] != nil {
-			workers[i].end()
+		p := s.program(fmt.Sprintf("%s-%d", version, i), fresh)
+		if workers[i].program != nil {
+			workers[i].stop()
 			p.takeOver(workers[i].program)
 		}
 		all = append(all, p)
-		workers[i] = startWorker(t, p)
+		count := new(atomic.Int32)
+		stop := repeat(t, loadPace, func(int) error {
+			_ = p.work(context.WithoutCancel(t.Context())) // p.failed has the error
+			count.Add(1)
+			return nil
+		})
+		workers[i] = worker{p, count, stop}
+	}
+	// work waits until each program has run transactions before, between and after the steps.
+	work := func() {
+		before := make([]int32, len(workers))
+		for i, w := range workers {
+			before[i] = w.count.Load()
+		}
+		pgtest.Eventually(t, "all programs run transactions", func() error {
+			for i, w := range workers {
+				if n := w.count.Load() - before[i]; n < 20 {
+					return fmt.Errorf("%d by program %d", n, i)
+				}
+			}
+			return nil
+		})
 	}
 	for i := range workers {
 		begin(i, false)
 	}
-	readers := []*reader{s.startReader(t, oldPath)}
+	readers := []*reader{s.startReader(oldPath)}
 	// phases are the steps, and the times between them.
 	type phase struct {
 		name  string
 		begin time.Time
 	}
 	phases := []phase{{"before", time.Now()}}
-	during := 500 * time.Millisecond // how long programs work before, between and after the steps
-	coexistence := pgtest.Soak(t, time.Second, 2*time.Second)
-	time.Sleep(during)
+	coexistence := pgtest.Soak(t, 0, 0)
+	work()
 
 	var mu sync.Mutex
 	filled := map[string]int64{}
@@ -188,27 +156,31 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 			filled[p.Action] = max(filled[p.Action], p.Rows)
 		}
 	}}
+	if !soak {
+		o.LockTimeout = 500 * time.Millisecond // longer than a transaction on a loaded machine
+	}
 	for _, step := range steps {
 		if step == rekey.StepContract {
 			// Replace the programs of the old version, one by one.
 			for i := range workers {
-				if i == loadWriters/2 {
-					readers = append(readers, s.startReader(t, newPath))
+				if i == len(workers)/2 {
+					readers = append(readers, s.startReader(newPath))
 					time.Sleep(coexistence)
+					work()
 					if rows <= 1_000_000 { // otherwise, these queries take minutes, and slow the programs down
-						s.verify(t, newPath)
-						agree(t, s.at(t, oldPath), plan, 0)
+						s.verify(newPath)
+						s.agree(plan, 0)
 					}
 				}
 				begin(i, true)
 			}
-			readers[0].end()
-			time.Sleep(during)
+			readers[0].stop()
+			work()
 		}
 		begun := time.Now()
 		phases = append(phases, phase{string(step), begun})
 		last = begun
-		mustRun(t, s.owner, spec, o, step)
+		s.runWith(o, step)
 		took := time.Since(begun)
 		phases = append(phases, phase{"after " + string(step), time.Now()})
 		t.Logf("%s took %v", step, took.Round(time.Millisecond))
@@ -220,14 +192,14 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 			t.Logf("backfill: %d rows, %.0f rows/s", total, float64(total)/took.Seconds())
 		}
 	}
-	time.Sleep(during)
+	work()
 	for _, w := range workers {
-		w.end()
+		w.stop()
 	}
 	for _, r := range readers {
-		r.end()
-		if r.err != nil || r.reads == 0 {
-			t.Errorf("reader: expected no error, got %v after %d reads", r.err, r.reads)
+		r.stop()
+		if r.reads == 0 {
+			t.Error("expected a reader to read, got no reads")
 		}
 	}
 
@@ -270,13 +242,13 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 	if soak && (p99 >= 100*time.Millisecond || longest >= time.Second) {
 		t.Errorf("expected a p99 below 100ms and no transaction of a second, got %v and %v", p99, longest)
 	}
-	s.verify(t, oldPath)
-	s.verifyIDs(t)
+	s.verify(oldPath)
+	s.verifyIDs()
 	var latest []*program
 	for _, w := range workers {
 		latest = append(latest, w.program)
 	}
-	if n := s.verifyPrograms(t, latest...); n < loadWriters*10 {
-		t.Errorf("expected at least %d orders, got %d: the test proves little", loadWriters*10, n)
+	if n := s.verifyPrograms(latest...); n < len(workers)*10 {
+		t.Errorf("expected at least %d orders, got %d: the test proves little", len(workers)*10, n)
 	}
 }

@@ -2,11 +2,9 @@ package rekey
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"maps"
-	"math/big"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -25,7 +23,7 @@ type program struct {
 	name   string
 	fresh  bool // of the new version
 	conn   *pgx.Conn
-	random *mathrand.Rand
+	random *rand.Rand
 	ids    *idtype.SnowflakeGenerator
 	snos   *idtype.SnoGenerator
 	orders map[string]order // the acknowledged state of each order by its ref
@@ -50,26 +48,26 @@ type order struct {
 var deleted = order{status: "deleted"}
 
 // program connects a program.
-func (s *shop) program(t testing.TB, name string, fresh bool) *program {
-	t.Helper()
+func (s *shop) program(name string, fresh bool) *program {
+	s.Helper()
 	p := &program{name: name, fresh: fresh, orders: map[string]order{}}
 	seed := [32]byte{}
 	copy(seed[:], name)
-	p.random = mathrand.New(mathrand.NewChaCha8(seed))
+	p.random = rand.New(rand.NewChaCha8(seed))
 	var err error
 	n := int(s.programs.Add(1)) // below the node numbers of shopSpec
 	p.ids, err = idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: n / 32, Worker: n % 32})
-	must(t, err)
+	must(s, err)
 	p.snos, err = idtype.NewSnoGenerator(idtype.SnoConfig{})
-	must(t, err)
-	p.connect(t, s)
+	must(s, err)
+	p.connect(s)
 	return p
 }
 
 // connect opens the program's connection.
-func (p *program) connect(t testing.TB, s *shop) {
-	t.Helper()
-	p.conn = s.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+func (p *program) connect(s *shop) {
+	s.Helper()
+	p.conn = s.db.Conn(s, pgtest.Config(func(c *pgx.ConnConfig) {
 		c.RuntimeParams["role"] = s.app
 		c.RuntimeParams["search_path"] = oldPath
 		if p.fresh {
@@ -120,19 +118,12 @@ func (p *program) probe(t testing.TB) {
 }
 
 // insert inserts a row and returns its key. A nil key is left to the database.
-func insert(ctx context.Context, tx pgx.Tx, key any, into, values string, args ...any) (any, error) {
-	sql := "INSERT INTO " + into + " VALUES (" + values + ") RETURNING id"
+func insert(ctx context.Context, tx pgx.Tx, key any, table, columns, values string, args ...any) (any, error) {
 	if key != nil {
-		var table, columns string
-		for i, c := range into {
-			if c == '(' {
-				table, columns = into[:i], into[i+1:]
-				break
-			}
-		}
 		args = append(args, key)
-		sql = fmt.Sprintf("INSERT INTO %s (id, %s VALUES ($%d, %s) RETURNING id", table, columns, len(args), values)
+		columns, values = "id, "+columns, fmt.Sprintf("$%d, %s", len(args), values)
 	}
+	sql := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) RETURNING id", table, columns, values)
 	got, err := value(ctx, tx, sql, args...)
 	if err == nil && key != nil && fmt.Sprint(got) != fmt.Sprint(plain(key)) {
 		err = fmt.Errorf("expected the key %v, got %v, from %s", key, got, sql)
@@ -195,11 +186,11 @@ func (p *program) place(ctx context.Context, tx pgx.Tx, ref string) (order, erro
 		}
 		switch table {
 		case "customers":
-			key, err = insert(ctx, tx, key, "customers (ref, email)", "$1, $2", o.customer, ref+"@example.org")
+			key, err = insert(ctx, tx, key, "customers", "ref, email", "$1, $2", o.customer, ref+"@example.org")
 		case "billing", "shipping":
-			key, err = insert(ctx, tx, key, "addresses (ref, customer_id, city)", "$1, $2, $3", table[:1]+"-"+ref, keys["customers"], "city of "+ref)
+			key, err = insert(ctx, tx, key, "addresses", "ref, customer_id, city", "$1, $2, $3", table[:1]+"-"+ref, keys["customers"], "city of "+ref)
 		case "orders":
-			key, err = insert(ctx, tx, key, "orders (ref, customer_id, billing_id, shipping_id)", "$1, $2, $3, $4", ref, keys["customers"], keys["billing"], keys["shipping"])
+			key, err = insert(ctx, tx, key, "orders", "ref, customer_id, billing_id, shipping_id", "$1, $2, $3, $4", ref, keys["customers"], keys["billing"], keys["shipping"])
 		}
 		if err != nil {
 			return o, err
@@ -208,19 +199,21 @@ func (p *program) place(ctx context.Context, tx pgx.Tx, ref string) (order, erro
 	}
 	for line := range o.lines {
 		product := fmt.Sprintf("p%d", 1+p.random.IntN(10))
-		if _, err := insert(ctx, tx, nil, "order_lines (order_id, line_no, product_id, quantity, price)", "$1, $2, (SELECT id FROM products WHERE ref = $3), 2, 1.5", keys["orders"], line+1, product); err != nil {
+		if _, err := insert(ctx, tx, nil, "order_lines", "order_id, line_no, product_id, quantity, price", "$1, $2, (SELECT id FROM products WHERE ref = $3), 2, 1.5", keys["orders"], line+1, product); err != nil {
 			return o, err
 		}
 	}
-	var key any = newULID() // the table has no default
+	var key any // the table has no default
+	var err error
 	if p.fresh {
-		id, err := p.snos.Next()
-		if err != nil {
-			return o, err
-		}
-		key = id
+		key, err = p.snos.Next()
+	} else {
+		key, err = value(ctx, tx, "SELECT "+ulid("(extract(epoch FROM clock_timestamp()) * 1000)::bigint", "random()"))
 	}
-	_, err := insert(ctx, tx, key, `"Payments" (ref, "orderId", customer_id, amount)`, "$1, $2, $3, 3", "y-"+ref, keys["orders"], keys["customers"])
+	if err != nil {
+		return o, err
+	}
+	_, err = insert(ctx, tx, key, `"Payments"`, `ref, "orderId", customer_id, amount`, "$1, $2, $3, 3", "y-"+ref, keys["orders"], keys["customers"])
 	return o, err
 }
 
@@ -352,48 +345,32 @@ func (p *program) rewrite(ctx context.Context, tx pgx.Tx, _ string, o order) (or
 
 // verifyPrograms fails the test unless all orders have the states that the programs know.
 // It returns the number of orders.
-func (s *shop) verifyPrograms(t testing.TB, programs ...*program) int {
-	t.Helper()
+func (s *shop) verifyPrograms(programs ...*program) int {
+	s.Helper()
 	want := map[string]order{}
 	for _, p := range programs {
 		maps.Copy(want, p.orders)
 	}
-	conn := s.at(t, oldPath)
-	defer conn.Close(t.Context())
-	rows, err := conn.Query(t.Context(), orderState)
-	must(t, err)
+	rows, err := s.at(oldPath).conn.Query(s.Context(), orderState)
+	must(s, err)
 	defer rows.Close()
 	got := map[string]order{}
 	for rows.Next() {
 		ref, o, err := scanOrder(rows)
-		must(t, err)
+		must(s, err)
 		got[ref] = o
 	}
-	must(t, rows.Err())
+	must(s, rows.Err())
 	lost := 0
 	for ref, o := range want {
 		if state, ok := got[ref]; ok != (o != deleted) || ok && state != o {
 			if lost++; lost <= 10 {
-				t.Errorf("order %s: expected %+v, got %+v", ref, o, state)
+				s.Errorf("order %s: expected %+v, got %+v", ref, o, state)
 			}
 		}
 	}
 	if lost > 10 {
-		t.Errorf("%d orders differ from their acknowledged states", lost)
+		s.Errorf("%d orders differ from their acknowledged states", lost)
 	}
 	return len(want)
-}
-
-// newULID returns a ULID of the current time.
-func newULID() string {
-	n := new(big.Int)
-	n.SetInt64(time.Now().UnixMilli())
-	random := make([]byte, 10)
-	_, _ = rand.Read(random) // never fails
-	n.Or(n.Lsh(n, 80), new(big.Int).SetBytes(random))
-	text := make([]byte, 26)
-	for i := range text {
-		text[25-i] = crockford[new(big.Int).And(new(big.Int).Rsh(n, uint(5*i)), big.NewInt(31)).Int64()]
-	}
-	return string(text)
 }

@@ -1,24 +1,24 @@
 package rekey
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
-	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/rekey"
 )
 
-// A subscriber has the rows of the publisher again after the steps that the guide lists.
+// The backfill waits for a subscriber that is further behind than MaxLag, also if it doesn't
+// answer. A subscriber has the rows of the publisher again after the steps that the guide lists.
 func TestSubscriber(t *testing.T) {
 	t.Parallel()
 	pgtest.OnePair(t, func(t *testing.T, db, subscriber *pgtest.DB, link *pgtest.Link) {
-		pool := db.SQL(t)
-		must(t, migrations.Up(t.Context(), pool, config))
 		const tables = "CREATE TABLE customers (id bigint PRIMARY KEY, name text UNIQUE); CREATE TABLE orders (n integer PRIMARY KEY, customer_id bigint NOT NULL REFERENCES customers); CREATE TABLE notes (n integer PRIMARY KEY);"
-		db.Exec(t, tables+"INSERT INTO customers SELECT i, 'customer ' || i FROM generate_series(1, 50) i; INSERT INTO orders SELECT i, 1 + i % 50 FROM generate_series(1, 200) i; CREATE PUBLICATION shop FOR TABLE customers, orders, notes")
+		j := install(t, db, events(5000)+tables+"INSERT INTO customers SELECT i, 'customer ' || i FROM generate_series(1, 50) i; INSERT INTO orders SELECT i, 1 + i % 50 FROM generate_series(1, 200) i; CREATE PUBLICATION shop FOR TABLE customers, orders, notes", eventsSpec)
+		j.exec("ALTER SYSTEM SET wal_sender_timeout = 0") // keep the subscriber that doesn't answer
+		j.exec("SELECT pg_reload_conf()")
 		subscriber.Exec(t, tables)
 		subscriber.Exec(t, fmt.Sprintf("CREATE SUBSCRIPTION shop CONNECTION '%s' PUBLICATION shop", link.URL(t, db)))
 		defer subscriber.Exec(t, "DROP SUBSCRIPTION shop")
@@ -32,31 +32,47 @@ func TestSubscriber(t *testing.T) {
 			}
 			return nil
 		}
-		db.Exec(t, "INSERT INTO notes VALUES (1)")
+		j.exec("INSERT INTO notes VALUES (1)")
 		pgtest.Eventually(t, "the subscriber has the rows", equal)
 
-		spec := customersSpec(rekey.Sno)
-		spec.Keys[0].OldKey = "1000"
-		plan, err := rekey.Inspect(t.Context(), pool, spec, rekey.Options{Config: config})
+		// The subscriber waits for a lock on its table.
+		j.run(rekey.StepExpand)
+		lock, err := there.Begin(t.Context())
 		must(t, err)
+		_, err = lock.Exec(t.Context(), "LOCK TABLE notes IN ACCESS EXCLUSIVE MODE")
+		must(t, err)
+		j.exec("INSERT INTO notes VALUES (3)")
+		var waiting string
+		j.runWith(rekey.Options{MaxLag: 500 * time.Millisecond, Pause: 0.97, Progress: func(p rekey.Progress) {
+			if p.Waiting != "" && waiting == "" {
+				waiting = p.Waiting
+				must(t, lock.Rollback(t.Context()))
+			}
+		}}, rekey.StepBackfill)
+		if !strings.HasPrefix(waiting, "replica shop is ") || !strings.HasSuffix(waiting, "s behind") {
+			t.Errorf("expected the backfill to wait for the subscriber, got %q", waiting)
+		}
+		j.run(rekey.StepValidate, rekey.StepContract)
+
+		j.spec = customersSpec(rekey.Sno)
+		j.spec.Keys[0].OldKey = "1000"
+		plan := j.inspect()
 		if len(plan.Problems) != 1 {
 			t.Fatalf("expected one problem, got %v", plan.Problems)
 		}
 		remedy, _, _ := strings.Cut(strings.TrimPrefix(plan.Problems[0].Remedy, "run "), ";")
-		db.Exec(t, remedy)
+		j.exec(remedy)
 		subscriber.Exec(t, "ALTER SUBSCRIPTION shop REFRESH PUBLICATION")
-		mustRun(t, pool, spec, rekey.Options{}, steps[:3]...)
-		db.Exec(t, "ALTER PUBLICATION shop ADD TABLE customers")
-		if err := run(t.Context(), pool, rekey.StepContract, spec, rekey.Options{}); !errors.Is(err, rekey.ErrInconsistent) || !strings.Contains(err.Error(), "publication shop publishes public.customers") {
-			t.Errorf("expected %v and the publication, got %v", rekey.ErrInconsistent, err)
-		}
-		db.Exec(t, "ALTER PUBLICATION shop DROP TABLE customers; INSERT INTO notes VALUES (2)")
-		mustRun(t, pool, spec, rekey.Options{}, rekey.StepContract)
+		j.run(steps[:3]...)
+		j.exec("ALTER PUBLICATION shop ADD TABLE customers")
+		j.fails(rekey.StepContract, rekey.ErrInconsistent, "publication shop publishes public.customers")
+		j.exec("ALTER PUBLICATION shop DROP TABLE customers; INSERT INTO notes VALUES (2)")
+		j.run(rekey.StepContract)
 
 		subscriber.Exec(t, "TRUNCATE customers, orders; ALTER TABLE orders DROP CONSTRAINT orders_customer_id_fkey; ALTER TABLE customers ALTER id TYPE uuid USING NULL; ALTER TABLE orders ALTER customer_id TYPE uuid USING NULL; ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers")
-		db.Exec(t, "ALTER PUBLICATION shop ADD TABLE customers, orders")
+		j.exec("ALTER PUBLICATION shop ADD TABLE customers, orders")
 		subscriber.Exec(t, "ALTER SUBSCRIPTION shop REFRESH PUBLICATION")
-		db.Exec(t, "INSERT INTO customers (id, name) VALUES (sortkey.next_sno(0, 5), 'another'); INSERT INTO orders (n, customer_id) SELECT 201, id FROM customers WHERE name = 'another'; UPDATE orders SET n = 900 WHERE n = 9")
+		j.exec("INSERT INTO customers (id, name) VALUES (sortkey.next_sno(0, 5), 'another'); INSERT INTO orders (n, customer_id) SELECT 201, id FROM customers WHERE name = 'another'; UPDATE orders SET n = 900 WHERE n = 9")
 		pgtest.Eventually(t, "the subscriber has the new keys", func() error {
 			err := equal()
 			if n := pgtest.Value[int](t, there, "SELECT count(*) FROM orders JOIN customers c ON c.id = customer_id"); err == nil && n != 201 {

@@ -2,14 +2,12 @@ package rekey
 
 import (
 	"context"
-	"errors"
+	"database/sql"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/rekey"
@@ -19,7 +17,6 @@ import (
 // one that can be deferred, and by none. Each row has the name of its list, too.
 type board struct {
 	testing.TB
-	db *pgtest.DB
 	// Three programs of the old version, and one of the new version, which is nil before validate.
 	old, other, third, new *session
 	n                      int
@@ -62,18 +59,9 @@ func (b *board) blocked(s *session, sql string, args []any, release func()) {
 		_, err := s.rows(sql, args...)
 		done <- err
 	}()
-	pid := s.conn.PgConn().PID()
-	pgtest.Eventually(b.TB, "the statement waits", func() error {
-		if len(done) > 0 {
-			b.Fatalf("expected to wait for another transaction: %s", sql)
-		}
-		if b.old.one("SELECT count(*) FROM pg_stat_activity WHERE pid = "+fmt.Sprint(pid)+" AND wait_event_type = 'Lock'") != "1" {
-			return fmt.Errorf("no wait of: %s", sql)
-		}
-		return nil
-	})
+	pgtest.AwaitLock(b, b.old.conn, s.conn, done)
 	release()
-	must(b.TB, <-done)
+	must(b, <-done)
 }
 
 // A boardCase has statements of programs whose order or overlap makes it hard to keep both
@@ -175,7 +163,7 @@ var boardCases = []boardCase{
 		b.other.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
 		b.other.one("SELECT count(*) FROM lists WHERE id = 1")
 		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
-		b.other.fails("INSERT INTO visits VALUES ($1, $2)", []string{serializationFailure}, name(id), id)
+		b.other.fails(serializationFailure, "INSERT INTO visits VALUES ($1, $2)", name(id), id)
 		b.other.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
 	}},
 	{"a list gets another key, and another list its old one", func(b *board) {
@@ -217,7 +205,7 @@ var boardCases = []boardCase{
 			s.do("INSERT INTO lists (id, name, next_id) VALUES ($1, $2, $3)", one, "one "+one, two)
 			s.do("INSERT INTO lists (id, name, next_id) VALUES ($1, $2, $3)", two, "two "+two, one)
 			s.do("COMMIT")
-			s.fails("INSERT INTO lists (name, next_id) VALUES ($1, 77777)", []string{foreignKeyViolation}, "three "+one)
+			s.fails(foreignKeyViolation, "INSERT INTO lists (name, next_id) VALUES ($1, 77777)", "three "+one)
 		}
 	}},
 	{"ON CONFLICT DO NOTHING of an existing row waits for the transaction that locks it", func(b *board) {
@@ -232,45 +220,33 @@ var boardCases = []boardCase{
 	}},
 }
 
-// session connects a program with a search_path.
-func (b *board) session(path string) *session {
-	b.Helper()
-	conn := b.db.Conn(b.TB, pgtest.Mode(pgx.QueryExecModeSimpleProtocol), pgtest.Config(func(c *pgx.ConnConfig) {
-		c.RuntimeParams["search_path"], c.RuntimeParams["lock_timeout"] = path, "20s"
-	}))
-	return &session{b.TB, conn, ""}
-}
-
 // Both keys of a list stay equal in each order of statements, and when transactions overlap.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	for i, step := range steps[:3] {
 		t.Run("after "+string(step), func(t *testing.T) {
-			installed.One(t, func(t *testing.T, db *pgtest.DB) {
-				db.Exec(t, boardTables)
-				pool := db.SQL(t)
-				mustRun(t, pool, boardSpec(), rekey.Options{}, steps[:i+1]...)
-				b := &board{db: db}
+			oneJob(t, boardTables, boardSpec(), func(t *testing.T, j *job) {
+				j.run(steps[:i+1]...)
+				old, fresh := j.both()
+				other, third := j.session(oldVersion), j.session(oldVersion)
+				b := &board{}
 				for _, c := range boardCases {
 					t.Run(c.name, func(t *testing.T) {
 						b.TB = t
-						b.old, b.other, b.third = b.session("public"), b.session("public"), b.session("public")
+						b.old, b.other, b.third = &session{t: t, conn: old.conn}, &session{t: t, conn: other.conn}, &session{t: t, conn: third.conn}
 						if step == rekey.StepValidate {
-							b.new = b.session("rekeyed, public")
+							b.new = &session{t: t, conn: fresh.conn}
 						}
 						c.run(b)
 					})
 				}
-				mustRun(t, pool, boardSpec(), rekey.Options{}, steps[1:]...)
-				s := (&board{TB: t, db: db}).session("public")
+				j.run(steps[1:]...)
 				for _, table := range []string{"items", "notes", "visits"} {
-					if got := s.all("SELECT r.list, r.list_id FROM " + table + " r LEFT JOIN lists l ON l.id = r.list_id WHERE l.name IS DISTINCT FROM r.list AND r.list NOT IN ('list 35', 'list 36')"); len(got) > 0 {
-						t.Errorf("%s: expected references to the lists of their names, got others: %q", table, got)
-					}
+					const others = " r LEFT JOIN lists l ON l.id = r.list_id WHERE l.name IS DISTINCT FROM r.list AND r.list NOT IN ('list 35', 'list 36')"
+					want(t, "references of "+table+" to lists of other names", old.all("SELECT r.list, r.list_id FROM "+table+others), "")
 				}
-				if got := s.all("SELECT list, count(*), count(DISTINCT list_id), count(l.id) FROM visits LEFT JOIN lists l ON l.id = list_id WHERE list IN ('list 35', 'list 36') GROUP BY 1 ORDER BY 1"); strings.Join(got, ",") != "list 35|3|1|0,list 36|2|1|0" {
-					t.Errorf("expected references to each list that doesn't exist by one key, got %q", got)
-				}
+				got := old.all("SELECT list, count(*), count(DISTINCT list_id), count(l.id) FROM visits LEFT JOIN lists l ON l.id = list_id WHERE list IN ('list 35', 'list 36') GROUP BY 1 ORDER BY 1")
+				want(t, "references by one key to each list that doesn't exist", got, "list 35|3|1|0,list 36|2|1|0")
 			})
 		})
 	}
@@ -279,49 +255,47 @@ func TestOrders(t *testing.T) {
 // Programs of both versions insert the same rows at the same time with ON CONFLICT, and none
 // of their statements fails.
 func TestConcurrentUpserts(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, boardTables)
-		db.Exec(t, `CREATE TABLE counters (id integer PRIMARY KEY, n integer NOT NULL DEFAULT 1);
-			CREATE TABLE places (list_id bigint NOT NULL, name text, active boolean NOT NULL DEFAULT true);
-			CREATE UNIQUE INDEX ON places (lower(name), list_id) WHERE active;
-			CREATE TABLE times (at timestamptz, list_id bigint, UNIQUE (list_id, at));
-			CREATE TABLE marks (who text, low text GENERATED ALWAYS AS (lower(who)) STORED, n integer DEFAULT 0, list_id bigint, UNIQUE (list_id, low))`)
-		spec := boardSpec()
-		spec.Keys = append(spec.Keys, rekey.Key{Table: "counters", Format: rekey.Snowflake, Node: 5, InPlace: true, OldKey: "nextval('public.lists_id_seq')"})
-		spec.References = append(spec.References, rekey.Reference{Table: "places", Column: "list_id", To: "lists"}, rekey.Reference{Table: "times", Column: "list_id", To: "lists"}, rekey.Reference{Table: "marks", Column: "list_id", To: "lists"})
-		mustRun(t, db.SQL(t), spec, rekey.Options{}, steps[:3]...)
-		var keys [2][]string // of lists, by version
-		var unused [2]string // the keys of a list without references
-		b := &board{TB: t, db: db}
-		paths := [2]string{"public", "rekeyed, public"}
+	const tables = boardTables + `;
+		CREATE TABLE counters (id integer PRIMARY KEY, n integer NOT NULL DEFAULT 1);
+		CREATE TABLE places (list_id bigint NOT NULL, name text, active boolean NOT NULL DEFAULT true);
+		CREATE UNIQUE INDEX ON places (lower(name), list_id) WHERE active;
+		CREATE TABLE times (at timestamptz, list_id bigint, UNIQUE (list_id, at));
+		CREATE TABLE marks (who text, low text GENERATED ALWAYS AS (lower(who)) STORED, n integer DEFAULT 0, list_id bigint, UNIQUE (list_id, low))`
+	spec := boardSpec()
+	spec.Keys = append(spec.Keys, rekey.Key{Table: "counters", Format: rekey.Snowflake, Node: 5, InPlace: true, OldKey: "nextval('public.lists_id_seq')"})
+	for _, table := range []string{"places", "times", "marks"} {
+		spec.References = append(spec.References, rekey.Reference{Table: table, Column: "list_id", To: "lists"})
+	}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		j.run(steps[:3]...)
+		paths := [2]string{oldVersion, newVersion}
+		var keys [2][]string // of lists, by version; the last one has no references
 		for i, path := range paths {
-			keys[i] = b.session(path).all("SELECT id FROM lists WHERE name IN ('list 1', 'list 2', 'list 3') ORDER BY name")
-			unused[i] = b.session(path).one("SELECT id FROM lists WHERE name = 'list 39'")
+			keys[i] = j.session(path).list("SELECT id FROM lists WHERE name IN ('list 1', 'list 2', 'list 3', 'list 39') ORDER BY name")
 		}
 		var programs sync.WaitGroup
 		for i := range 12 {
-			s := b.session(paths[i%2])
+			s := j.session(paths[i%2])
 			s.do("SET timezone = '" + []string{"UTC", "Europe/Stockholm"}[i%2] + "'")
 			programs.Go(func() {
 				for n := range pgtest.Scaled(40, 150) {
-					key := keys[i%2][n%3]
+					statements := strings.NewReplacer("{key}", keys[i%2][n%3], "{n}", fmt.Sprint(n%3), "{unused}", keys[i%2][3])
 					for _, sql := range []string{
-						"INSERT INTO stars (list_id, who) VALUES (" + key + ", 'me') ON CONFLICT (list_id, who) DO UPDATE SET n = stars.n + 1",
-						"DELETE FROM stars WHERE list_id = " + key,
-						"INSERT INTO counters (id) VALUES (" + fmt.Sprint(n%3) + ") ON CONFLICT (id) DO UPDATE SET n = counters.n + 1",
-						"DELETE FROM counters WHERE id = " + fmt.Sprint(n%3),
-						"INSERT INTO places (list_id, name) VALUES (" + key + ", 'Here') ON CONFLICT (lower(name), list_id) WHERE active DO NOTHING",
-						"DELETE FROM places WHERE list_id = " + key,
-						"INSERT INTO times VALUES ('2025-01-01 01:00Z', " + key + ") ON CONFLICT (list_id, at) DO UPDATE SET at = excluded.at",
-						"DELETE FROM times WHERE list_id = " + key,
-						"INSERT INTO marks (list_id, who) VALUES (" + key + ", 'Me') ON CONFLICT (list_id, low) DO UPDATE SET n = marks.n + 1",
-						"DELETE FROM marks WHERE list_id = " + key,
-						"INSERT INTO lists (id, name) VALUES (" + unused[i%2] + ", gen_random_uuid()) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
-						"DELETE FROM lists WHERE id = " + unused[i%2],
+						"INSERT INTO stars (list_id, who) VALUES ({key}, 'me') ON CONFLICT (list_id, who) DO UPDATE SET n = stars.n + 1",
+						"DELETE FROM stars WHERE list_id = {key}",
+						"INSERT INTO counters (id) VALUES ({n}) ON CONFLICT (id) DO UPDATE SET n = counters.n + 1",
+						"DELETE FROM counters WHERE id = {n}",
+						"INSERT INTO places (list_id, name) VALUES ({key}, 'Here') ON CONFLICT (lower(name), list_id) WHERE active DO NOTHING",
+						"DELETE FROM places WHERE list_id = {key}",
+						"INSERT INTO times VALUES ('2025-01-01 01:00Z', {key}) ON CONFLICT (list_id, at) DO UPDATE SET at = excluded.at",
+						"DELETE FROM times WHERE list_id = {key}",
+						"INSERT INTO marks (list_id, who) VALUES ({key}, 'Me') ON CONFLICT (list_id, low) DO UPDATE SET n = marks.n + 1",
+						"DELETE FROM marks WHERE list_id = {key}",
+						"INSERT INTO lists (id, name) VALUES ({unused}, gen_random_uuid()) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
+						"DELETE FROM lists WHERE id = {unused}",
 					} {
-						if _, err := s.conn.Exec(context.WithoutCancel(t.Context()), sql); err != nil {
-							t.Errorf("by search_path %s: %v\nin: %s", paths[i%2], err, sql)
+						if _, err := s.rows(statements.Replace(sql)); err != nil {
+							t.Errorf("program %d: %v", i, err)
 							return
 						}
 					}
@@ -329,25 +303,20 @@ func TestConcurrentUpserts(t *testing.T) {
 			})
 		}
 		programs.Wait()
-		mustRun(t, db.SQL(t), spec, rekey.Options{}, rekey.StepContract)
+		j.run(rekey.StepContract)
 	})
 }
 
 // Claims need neither shared memory for each key nor a row version for each statement.
 func TestManyClaims(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, boardTables)
-		mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, steps[:3]...)
-		s := (&board{TB: t, db: db}).session("public")
-		const size = "SELECT pg_relation_size('rekeyed.rekey_claims') / current_setting('block_size')::integer"
-		for range 1500 {
+	oneJob(t, boardTables, boardSpec(), func(t *testing.T, j *job) {
+		j.run(steps[:3]...)
+		s := j.session(oldVersion)
+		for range 500 { // a page has about 200 row versions
 			s.do("INSERT INTO stars (list_id, who) VALUES (1, 'same') ON CONFLICT DO NOTHING")
 			s.do("DELETE FROM stars WHERE who = 'same'")
 		}
-		if n := s.one(size); n != "1" {
-			t.Errorf("expected one page of claims, got %s", n)
-		}
+		want(t, "the pages of claims", s.one("SELECT pg_relation_size('rekeyed.rekey_claims') / current_setting('block_size')::integer"), "1")
 		s.do("BEGIN")
 		s.do("INSERT INTO stars (list_id, who) SELECT 1, i FROM generate_series(1, 10000) i")
 		if n := s.one("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()"); len(n) > 3 {
@@ -359,25 +328,18 @@ func TestManyClaims(t *testing.T) {
 
 // Transactions of isolation level SERIALIZABLE that don't depend on each other don't fail.
 func TestSerializable(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, boardTables)
-		mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, steps[:3]...)
-		b := &board{TB: t, db: db}
+	oneJob(t, boardTables, boardSpec(), func(t *testing.T, j *job) {
+		j.run(steps[:3]...)
 		var programs sync.WaitGroup
 		for range 4 {
-			s := b.session("public")
+			s := j.session(oldVersion)
 			programs.Go(func() {
-				failed := 0
 				for range 100 {
-					_, err := s.conn.Exec(context.WithoutCancel(t.Context()), "BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO items (list) VALUES ('s'); INSERT INTO lists (name) VALUES (gen_random_uuid()); INSERT INTO items (list) VALUES ('s'); COMMIT")
+					_, err := s.rows("BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO items (list) VALUES ('s'); INSERT INTO lists (name) VALUES (gen_random_uuid()); INSERT INTO items (list) VALUES ('s'); COMMIT")
 					if err != nil {
-						failed++
-						s.do("ROLLBACK")
+						t.Errorf("expected no failed transaction, got %v", err)
+						return
 					}
-				}
-				if failed > 0 {
-					t.Errorf("expected no failed transaction, got %d of 100", failed)
 				}
 			})
 		}
@@ -387,161 +349,119 @@ func TestSerializable(t *testing.T) {
 
 // In place, a key that the new version chooses and that fits the old type is the old key, too.
 func TestSmallKeysInPlace(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, "CREATE TABLE counters (id serial PRIMARY KEY, n integer NOT NULL); CREATE TABLE parts (counter_id smallint REFERENCES counters)")
-		spec := rekey.Spec{Keys: []rekey.Key{{Table: "counters", Format: rekey.Snowflake, Node: 5, InPlace: true}}}
-		mustRun(t, db.SQL(t), spec, rekey.Options{}, steps[:3]...)
-		b := &board{TB: t, db: db}
-		old, fresh := b.session("public"), b.session("rekeyed, public")
+	spec := rekey.Spec{Keys: []rekey.Key{{Table: "counters", Format: rekey.Snowflake, Node: 5, InPlace: true}}}
+	oneJob(t, "CREATE TABLE counters (id serial PRIMARY KEY, n integer NOT NULL); CREATE TABLE parts (counter_id smallint REFERENCES counters)", spec, func(t *testing.T, j *job) {
+		j.run(steps[:3]...)
+		old, fresh := j.both()
 		fresh.do("INSERT INTO counters (id, n) VALUES (500, 1)")
 		old.do("INSERT INTO counters (id, n) VALUES (500, 1) ON CONFLICT (id) DO UPDATE SET n = 2")
-		if got := fresh.all("SELECT id, n FROM counters"); strings.Join(got, ",") != "500|2" {
-			t.Errorf("expected row 500 with 2, got %q", got)
-		}
+		want(t, "the rows", fresh.all("SELECT id, n FROM counters"), "500|2")
 		fresh.do("INSERT INTO counters (id, n) VALUES (100000, 1)") // doesn't fit the reference
 		fresh.do("INSERT INTO parts VALUES (100000), (500)")
-		if got := old.all("SELECT counter_id FROM parts ORDER BY 1"); strings.Join(got, ",") != "2,500" {
-			t.Errorf("expected references to 2 and 500, got %q", got)
-		}
+		want(t, "the references", old.all("SELECT counter_id FROM parts ORDER BY 1"), "2,500")
 		// A changed key is that of both versions, too.
 		fresh.do("DELETE FROM parts")
 		fresh.do("UPDATE counters SET id = 600 WHERE id = 500")
 		old.do("INSERT INTO counters (id, n) VALUES (600, 1) ON CONFLICT (id) DO NOTHING")
 		fresh.do("INSERT INTO counters (id, n) VALUES (500, 1)")
 		old.do("UPDATE counters SET id = 700 WHERE id = 600")
-		if got := fresh.all("SELECT id FROM counters ORDER BY 1"); strings.Join(got, ",") != "500,700,100000" {
-			t.Errorf("expected 500, 700 and 100000, got %q", got)
-		}
-		mustRun(t, db.SQL(t), spec, rekey.Options{}, rekey.StepContract)
+		want(t, "the keys", fresh.all("SELECT id FROM counters ORDER BY 1"), "500,700,100000")
+		j.run(rekey.StepContract)
 	})
 }
 
-// A constraint that is checked after a statement stays so for both versions.
-func TestDeferrableUnique(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, boardTables)
-		db.Exec(t, `CREATE TABLE entries (list_id bigint NOT NULL REFERENCES lists, position integer, UNIQUE (list_id, position) DEFERRABLE,
-				CONSTRAINT later UNIQUE (position, list_id) DEFERRABLE INITIALLY DEFERRED);
-			COMMENT ON CONSTRAINT later ON entries IS 'Is checked by COMMIT.';
-			INSERT INTO entries SELECT 1, i FROM generate_series(1, 100) i`)
+// A constraint that is checked after a statement stays so for both versions. The functions of
+// a unique index run with the search_path of the programs only.
+func TestUniqueIndexes(t *testing.T) {
+	const tables = boardTables + `;
+		CREATE TABLE entries (list_id bigint NOT NULL REFERENCES lists, position integer, UNIQUE (list_id, position) DEFERRABLE,
+			CONSTRAINT later UNIQUE (position, list_id) DEFERRABLE INITIALLY DEFERRED);
+		COMMENT ON CONSTRAINT later ON entries IS 'Is checked by COMMIT.';
+		INSERT INTO entries SELECT 1, i FROM generate_series(1, 100) i;
+		CREATE FUNCTION fold(text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT lower($1)';
+		CREATE FUNCTION norm(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN fold($1); END';
+		CREATE TABLE contacts (list_id bigint NOT NULL REFERENCES lists, name text);
+		CREATE UNIQUE INDEX ON contacts (list_id, norm(name))`
+	oneJob(t, tables, boardSpec(), func(t *testing.T, j *job) {
 		const constraints = "SELECT conname, pg_get_constraintdef(oid), obj_description(oid, 'pg_constraint') FROM pg_constraint WHERE conrelid = 'entries'::regclass AND contype = 'u' ORDER BY 1"
-		b := &board{TB: t, db: db}
-		old, fresh := b.session("public"), b.session("rekeyed, public")
-		want := old.all(constraints)
+		old, fresh := j.both()
+		before := old.all(constraints)
 		for _, step := range append(steps[:3:3], rekey.StepBackfill, rekey.StepValidate, rekey.StepContract) {
-			mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, step)
+			if step == rekey.StepContract {
+				old.do("INSERT INTO contacts VALUES (1, 'A')")
+				fresh.do("INSERT INTO contacts (list_id, name) SELECT id, 'A' FROM lists WHERE name = 'list 2'")
+			}
+			j.run(step)
 			for _, s := range []*session{old, fresh} {
 				s.do("UPDATE entries SET position = position + 1")
 				s.do("UPDATE entries SET position = position - 1")
 			}
 		}
-		if got := old.all(constraints); strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Errorf("expected the constraints %q, got %q", want, got)
-		}
-	})
-}
-
-// The functions of a unique index run with the search_path of the programs only.
-func TestFunctionsOfIndexes(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, boardTables)
-		db.Exec(t, `CREATE FUNCTION fold(text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT lower($1)';
-			CREATE FUNCTION norm(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN fold($1); END';
-			CREATE TABLE contacts (list_id bigint NOT NULL REFERENCES lists, name text);
-			CREATE UNIQUE INDEX ON contacts (list_id, norm(name))`)
-		mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, steps[:3]...)
-		b := &board{TB: t, db: db}
-		b.session("public").do("INSERT INTO contacts VALUES (1, 'A')")
-		b.session("rekeyed, public").do("INSERT INTO contacts (list_id, name) SELECT id, 'A' FROM lists WHERE name = 'list 2'")
-		mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, rekey.StepContract)
+		want(t, "the constraints", old.all(constraints), before)
 	})
 }
 
 // A batch that waits for a row doesn't change what its program has written, also if the role
 // of rekey can't keep triggers from firing.
 func TestBackfillWaits(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, boardTables)
-		role := db.Name + "_owner"
-		for _, sql := range []string{
-			"CREATE ROLE " + role + " " + pgtest.LoginPassword, "GRANT CREATE ON DATABASE " + db.Name + " TO " + role, "GRANT CREATE ON SCHEMA public TO " + role,
-			"GRANT USAGE ON SCHEMA sortkey TO " + role, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey TO " + role, "GRANT SELECT ON sortkey.node_status TO " + role,
-		} {
-			db.Exec(t, sql)
-		}
-		for _, table := range []string{"lists", "items", "notes", "visits", "stars"} {
-			db.Exec(t, "ALTER TABLE "+table+" OWNER TO "+role)
-		}
-		admin := db.SQL(t)
-		t.Cleanup(func() {
-			if _, err := admin.ExecContext(context.WithoutCancel(t.Context()), "REASSIGN OWNED BY "+role+" TO CURRENT_USER; DROP OWNED BY "+role+"; DROP ROLE "+role); err != nil {
-				t.Error(err)
-			}
-		})
-		pool := db.SQL(t, pgtest.Login(role))
-		rows := pgtest.Scaled(1000, 3000)
-		db.Exec(t, fmt.Sprintf("INSERT INTO items (list, list_id) SELECT 'list ' || 1 + i %% 9, 1 + i %% 9 FROM generate_series(1, %d) i", rows))
-		mustRun(t, pool, boardSpec(), rekey.Options{}, rekey.StepExpand)
-		b := &board{TB: t, db: db}
-		var programs sync.WaitGroup
-		ctx, stop := context.WithCancel(t.Context())
+	rows := pgtest.Scaled(1000, 3000)
+	tables := boardTables + fmt.Sprintf("; INSERT INTO items (list, list_id) SELECT 'list ' || 1 + i %% 9, 1 + i %% 9 FROM generate_series(1, %d) i", rows)
+	oneJob(t, tables, boardSpec(), func(t *testing.T, j *job) {
+		role := j.db.Name + "_owner"
+		j.exec(strings.NewReplacer("{role}", role, "{database}", j.db.Name).Replace("CREATE ROLE {role} " + pgtest.LoginPassword + `;
+			GRANT CREATE ON DATABASE {database} TO {role}; GRANT CREATE ON SCHEMA public TO {role}; GRANT USAGE ON SCHEMA sortkey TO {role};
+			GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey TO {role}; GRANT SELECT ON sortkey.node_status TO {role};
+			ALTER TABLE lists OWNER TO {role}; ALTER TABLE items OWNER TO {role}; ALTER TABLE notes OWNER TO {role}; ALTER TABLE visits OWNER TO {role}; ALTER TABLE stars OWNER TO {role}`))
+		dropRoles(t, j.pool, role)
+		j.pool = j.db.SQL(t, pgtest.Login(role))
+		j.run(rekey.StepExpand)
+		var stops []func()
 		for i := range 4 {
-			s := b.session("public")
-			programs.Go(func() {
-				for n := 0; ctx.Err() == nil; n++ {
-					list := fmt.Sprintf("program %d, list %d", i, n)
-					for _, sql := range []string{
-						"BEGIN", "INSERT INTO lists (name) VALUES ('" + list + "')",
-						fmt.Sprintf("UPDATE items SET list = '%s', list_id = currval('lists_id_seq') WHERE id %% 200 = %d", list, i+n*4%200),
-						"SELECT pg_sleep(0.005)", "COMMIT",
-					} {
-						if _, err := s.conn.Exec(context.WithoutCancel(ctx), sql); err != nil {
-							t.Errorf("%v\nin: %s", err, sql)
-							return
-						}
-					}
+			stops = append(stops, j.session(oldVersion).repeat(0, func(n int) []string {
+				list := fmt.Sprintf("program %d, list %d", i, n)
+				return []string{
+					"BEGIN", "INSERT INTO lists (name) VALUES ('" + list + "')",
+					fmt.Sprintf("UPDATE items SET list = '%s', list_id = currval('lists_id_seq') WHERE id %% 200 = %d", list, i+n*4%200),
+					"SELECT pg_sleep(0.005)", "COMMIT",
 				}
-			})
+			}))
 		}
-		mustRun(t, pool, boardSpec(), rekey.Options{BatchTime: 20 * time.Millisecond, Pause: 0.5}, rekey.StepBackfill)
-		stop()
-		programs.Wait()
-		s := b.session("public")
-		if got := s.one("SELECT count(*) FROM items i LEFT JOIN lists l ON l.id = i.list_id AND l.name = i.list AND l.rekey_id = i.rekey_list_id WHERE l.id IS NULL"); got != "0" {
-			t.Errorf("expected all references as the programs wrote them, got %s others", got)
+		j.runWith(rekey.Options{BatchTime: 20 * time.Millisecond, Pause: 0.5}, rekey.StepBackfill)
+		for _, stop := range stops {
+			stop()
 		}
-		mustRun(t, pool, boardSpec(), rekey.Options{}, rekey.StepValidate, rekey.StepContract)
+		want(t, "references that programs didn't write", j.one("SELECT count(*) FROM items i LEFT JOIN lists l ON l.id = i.list_id AND l.name = i.list AND l.rekey_id = i.rekey_list_id WHERE l.id IS NULL"), "0")
+		j.run(rekey.StepValidate, rekey.StepContract)
+	})
+}
+
+// dropRoles drops roles of a test at its end.
+func dropRoles(t testing.TB, admin *sql.DB, roles ...string) {
+	t.Cleanup(func() {
+		list := strings.Join(roles, ", ")
+		_, err := admin.ExecContext(context.Background(), fmt.Sprintf("REASSIGN OWNED BY %[1]s TO CURRENT_USER; DROP OWNED BY %[1]s; DROP ROLE %[1]s", list))
+		if err != nil {
+			t.Error(err)
+		}
 	})
 }
 
 // Contract and abort name objects that others have created in the schema of the views, before
 // they change anything.
 func TestObjectsInSchema(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, boardTables)
-		pool := db.SQL(t)
-		mustRun(t, pool, boardSpec(), rekey.Options{}, steps[:3]...)
-		for _, c := range []struct{ create, drop, want string }{
+	oneJob(t, boardTables, boardSpec(), func(t *testing.T, j *job) {
+		j.run(steps[:3]...)
+		for _, c := range []struct{ create, drop, object string }{
 			{"CREATE TABLE rekeyed.extra (id serial PRIMARY KEY)", "DROP TABLE rekeyed.extra", "table rekeyed.extra is in schema rekeyed"},
 			{"CREATE FUNCTION rekeyed.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION rekeyed.f()", "function rekeyed.f() is in schema rekeyed"},
 			{"CREATE SEQUENCE rekeyed.s", "DROP SEQUENCE rekeyed.s", "sequence rekeyed.s is in schema rekeyed"},
 		} {
-			db.Exec(t, c.create)
-			for _, step := range []rekey.Step{rekey.StepContract, rekey.StepAbort} {
-				if err := run(t.Context(), pool, step, boardSpec(), rekey.Options{}); !errors.Is(err, rekey.ErrInconsistent) || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("%s: expected %q, got %v", step, c.want, err)
-				}
-			}
-			db.Exec(t, c.drop)
+			j.exec(c.create)
+			j.fails(rekey.StepContract, rekey.ErrInconsistent, c.object)
+			j.fails(rekey.StepAbort, rekey.ErrInconsistent, c.object)
+			j.exec(c.drop)
 		}
-		if n := pgtest.Value[int](t, db.Conn(t), "SELECT count(*) FROM rekeyed.lists"); n != 40 {
-			t.Errorf("expected the views to stay, got %d rows", n)
-		}
-		mustRun(t, pool, boardSpec(), rekey.Options{}, rekey.StepContract)
+		want(t, "the rows of a view", j.one("SELECT count(*) FROM rekeyed.lists"), "40")
+		j.run(rekey.StepContract)
 	})
 }

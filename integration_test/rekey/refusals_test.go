@@ -1,8 +1,8 @@
 package rekey
 
 import (
-	"database/sql"
-	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +11,23 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/rekey"
 )
+
+// A finding is a change of tables or of a Spec that Inspect reports, or accepts.
+type finding struct {
+	name    string
+	change  string // SQL
+	spec    func(*rekey.Spec)
+	want    []string // in the object, the reason or the remedy of the problem; none: accepted
+	never   string   // not in them
+	count   int      // of the problems, if not 1
+	notes   []string // one for each note, in its text; nil: any notes
+	undo    string   // SQL for objects outside of the schemas shop and public
+	since   string   // version of Postgres
+	path    string   // search_path, if not the default
+	session bool     // the change is one of a session
+	steps   bool     // run all steps, and abort
+	remedy  bool     // the remedy is a statement after which the problem is solved
+}
 
 // refusalTables are tables that rekey accepts.
 const refusalTables = `
@@ -30,17 +47,6 @@ func refusalSpec() rekey.Spec {
 	}}
 }
 
-// A refusal is a change of tables or of a Spec that Inspect reports.
-type refusal struct {
-	name   string
-	change string // SQL
-	spec   func(*rekey.Spec)
-	want   []string // in the object or the reason of the only problem
-	undo   string   // SQL for objects outside of the schema shop
-	since  string   // version of Postgres
-	steps  bool     // run all steps, and abort
-}
-
 // only replaces the key of customers alone.
 func only(change func(*rekey.Key)) func(*rekey.Spec) {
 	return func(s *rekey.Spec) {
@@ -56,7 +62,26 @@ func loose(s *rekey.Spec) {
 	s.References = []rekey.Reference{{Table: "shop.orders", Column: "loose_id", To: "shop.customers"}}
 }
 
-var refusals = []refusal{
+var acceptances = []finding{
+	{name: "no problem"},
+	{name: "valid reference", spec: loose},
+	{name: "reserved Node", change: "SELECT sortkey.reserve_node('snowflake', 100, 'defaults of this database')"},
+	{name: "one Node for two keys", spec: func(s *rekey.Spec) { s.Keys[1].Node = s.Keys[0].Node }},
+	{name: "names like parts of definitions", change: `CREATE TABLE shop."a (old) USING x" (id bigint DEFAULT 1 PRIMARY KEY, "x REFERENCES y)" bigint REFERENCES shop.customers ON DELETE CASCADE); CREATE INDEX "b USING c" ON shop."a (old) USING x" ("x REFERENCES y)")`, steps: true},
+	{name: "columns named like variables", change: "ALTER TABLE shop.customers ADD given text, ADD found_key text", steps: true},
+	{name: "tables that refer to each other", change: "ALTER TABLE shop.customers ADD last_id bigint REFERENCES shop.orders; UPDATE shop.customers SET last_id = id", steps: true},
+	{name: "names of columns of other relations", change: "CREATE VIEW shop.v AS SELECT c.id, i, y.z FROM (shop.customers c JOIN shop.orders o ON o.customer_id = c.id) CROSS JOIN generate_series(1, 2) g(i) CROSS JOIN (SELECT 1 FROM shop.orders x JOIN shop.customers USING (id)) y(z)"},
+	{name: "words of types and user functions in unique indexes", change: `CREATE FUNCTION shop.fold(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN lower($1); END'; ALTER TABLE shop.orders ADD zone text, ADD at timestamp;
+		CREATE UNIQUE INDEX ON shop.orders (customer_id, zone) WHERE at > '2020-01-01'::timestamp; CREATE UNIQUE INDEX ON shop.orders (customer_id, shop.fold(note))`, steps: true},
+	{name: "supported expressions", change: `CREATE INDEX ON shop.orders (note) WHERE customer_id IS NOT NULL;
+		ALTER TABLE shop.orders ADD CHECK (customer_id IS NOT NULL OR note IS NOT NULL), ADD parent_id bigint REFERENCES shop.orders, ADD CHECK (parent_id <> id), ADD CHECK (num_nonnulls(customer_id, parent_id) > 0)`},
+	{name: "function that copies rows of other tables", change: `CREATE TABLE shop.staging (a integer); CREATE TABLE shop.summary (a integer);
+		CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO shop.summary SELECT * FROM shop.staging; RETURN NULL; END';
+		CREATE TRIGGER f AFTER INSERT ON shop.orders REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION shop.f()`},
+	{name: "rows before the first instant", change: "UPDATE shop.orders SET created_at = '2015-03-04 05:06:07Z' WHERE id = 3", notes: []string{"sortkey migrate up --epoch 2015-03-04"}},
+}
+
+var refusals = []finding{
 	{name: "no table", spec: only(func(k *rekey.Key) { k.Table = "shop.nobody" }), want: []string{"shop.nobody"}},
 	{name: "view", change: "CREATE VIEW shop.v AS TABLE shop.customers", spec: func(s *rekey.Spec) { s.Keys = []rekey.Key{s.Keys[0]}; s.Keys[0].Table = "shop.v" }, want: []string{"shop.v", "view"}},
 	{name: "no primary key", change: "CREATE TABLE shop.t (id bigint, created_at timestamptz)", spec: func(s *rekey.Spec) { s.Keys[0].Table = "shop.t" }, want: []string{"shop.t", "primary key"}},
@@ -70,7 +95,7 @@ var refusals = []refusal{
 	{name: "partition", change: "CREATE TABLE shop.p (id bigint DEFAULT 1 PRIMARY KEY, created_at timestamptz) PARTITION BY RANGE (id); CREATE TABLE shop.t PARTITION OF shop.p DEFAULT",
 		spec: func(s *rekey.Spec) { s.Keys[0].Table = "shop.t" }, want: []string{"shop.t", "partition"}},
 	{name: "inheritance parent", change: "CREATE TABLE shop.t () INHERITS (shop.customers)", want: []string{"shop.customers", "inherit"}},
-	{name: "inheritance child", change: "CREATE TABLE shop.p (note text); ALTER TABLE shop.orders INHERIT shop.p", want: []string{"shop.orders", "inherit"}},
+	{name: "inheritance child", change: "CREATE TABLE shop.p (note text); ALTER TABLE shop.orders INHERIT shop.p", want: []string{"shop.orders", "inherit"}, remedy: true},
 	{name: "foreign table", change: "CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w; CREATE FOREIGN TABLE shop.t (id bigint) SERVER s", undo: "DROP FOREIGN DATA WRAPPER w CASCADE",
 		spec: func(s *rekey.Spec) { s.Keys[0].Table = "shop.t" }, want: []string{"shop.t", "foreign table"}},
 	{name: "generated column", change: "ALTER TABLE shop.orders ADD twice bigint GENERATED ALWAYS AS (customer_id * 2) STORED", want: []string{"twice", "generated"}},
@@ -94,15 +119,15 @@ var refusals = []refusal{
 	{name: "WITH query with the name of a table", change: "CREATE VIEW shop.v AS WITH customers AS (SELECT id FROM shop.customers) SELECT id FROM customers", want: []string{"view shop.v", "shop.customers"}},
 	{name: "views with one name", change: "CREATE SCHEMA shop2; CREATE VIEW shop.v AS SELECT id FROM shop.customers; CREATE VIEW shop2.v AS SELECT id FROM shop.customers", undo: "DROP SCHEMA shop2 CASCADE", want: []string{".v", "rename"}},
 	{name: "table of the name in the schema of a view", change: "CREATE SCHEMA shop2; CREATE TABLE shop2.orders (); CREATE VIEW shop2.v AS SELECT id FROM shop.customers", undo: "DROP SCHEMA shop2 CASCADE", want: []string{"shop2.orders", "shop.orders"}},
-	{name: "other sequence of a key", change: "CREATE SEQUENCE shop.extra OWNED BY shop.orders.customer_id", want: []string{"sequence shop.extra", "OWNED BY NONE"}},
+	{name: "other sequence of a key", change: "CREATE SEQUENCE shop.extra OWNED BY shop.orders.customer_id", want: []string{"sequence shop.extra", "OWNED BY NONE"}, remedy: true},
 	{name: "view on the sequence", change: "CREATE VIEW shop.v AS SELECT last_value FROM shop.customers_id_seq", want: []string{"customers_id_seq", "view shop.v"}},
 	{name: "function that uses the constraint", change: "CREATE FUNCTION shop.f() RETURNS void LANGUAGE sql BEGIN ATOMIC INSERT INTO shop.customers (name) VALUES ('x') ON CONFLICT ON CONSTRAINT customers_pkey DO NOTHING; END", want: []string{"function shop.f()", "constraint"}},
 	{name: "check of the row", change: "ALTER TABLE shop.orders ADD CONSTRAINT complete CHECK (orders.* IS DISTINCT FROM NULL)", want: []string{"complete", "row"}},
-	{name: "publication", change: "CREATE TABLE shop.t (customer_id bigint REFERENCES shop.customers); CREATE PUBLICATION of_some FOR TABLE shop.t, shop.orders (id, note)", undo: "DROP PUBLICATION of_some", want: []string{"publication of_some", "ALTER PUBLICATION of_some DROP TABLE shop.orders, shop.t;"}},
+	{name: "publication", change: "CREATE TABLE shop.t (customer_id bigint REFERENCES shop.customers); CREATE PUBLICATION of_some FOR TABLE shop.t, shop.orders (id, note)", undo: "DROP PUBLICATION of_some", want: []string{"publication of_some", "ALTER PUBLICATION of_some DROP TABLE shop.orders, shop.t;"}, remedy: true},
 	{name: "publication of all tables", change: "CREATE PUBLICATION everything FOR ALL TABLES", undo: "DROP PUBLICATION everything", want: []string{"publication everything", "shop.customers, shop.orders", "lists its other tables"}},
 	{name: "publication of a schema", change: "CREATE PUBLICATION of_shop FOR TABLES IN SCHEMA shop", undo: "DROP PUBLICATION of_shop", want: []string{"publication of_shop", "shop.customers, shop.orders", "lists its other tables"}},
 	{name: "rule on UPDATE", change: "CREATE RULE follow AS ON UPDATE TO shop.orders DO ALSO NOTIFY orders; ALTER TABLE shop.orders ENABLE ALWAYS RULE follow", want: []string{"rule follow", "UPDATE"}},
-	{name: "typed table", change: "CREATE TYPE shop.pair AS (id bigint, customer_id bigint); CREATE TABLE shop.t OF shop.pair; ALTER TABLE shop.t ADD FOREIGN KEY (customer_id) REFERENCES shop.customers", want: []string{"shop.t", "typed"}},
+	{name: "typed table", change: "CREATE TYPE shop.pair AS (id bigint, customer_id bigint); CREATE TABLE shop.t OF shop.pair; ALTER TABLE shop.t ADD FOREIGN KEY (customer_id) REFERENCES shop.customers", want: []string{"shop.t", "typed"}, remedy: true},
 	{name: "rows that violate a check", change: "ALTER TABLE shop.orders ADD CONSTRAINT noted CHECK (note IS NOT NULL) NOT VALID", want: []string{"noted", "10 rows"}},
 	{name: "NOT NULL that isn't valid", since: "18", change: "ALTER TABLE shop.orders ADD CONSTRAINT present NOT NULL customer_id NOT VALID", want: []string{"customer_id", "VALIDATE CONSTRAINT present"}},
 	{name: "policy", change: "ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON shop.orders USING (customer_id > 5)", want: []string{"policy own", "orders"}},
@@ -158,8 +183,27 @@ var refusals = []refusal{
 		CREATE TABLE shop.t (id text COLLATE shop.any_case PRIMARY KEY)`, spec: func(s *rekey.Spec) {
 		s.Keys[0] = rekey.Key{Table: "shop.t", Format: rekey.Snowflake, Node: 100, BackfillNode: 101, OldKey: "'x'", Times: started}
 	}, want: []string{"shop.t", "any_case"}},
-	{name: "unknown format", spec: only(func(k *rekey.Key) { k.Format = "spread64" }), want: []string{"spread64"}},
 	{name: "same table twice", spec: func(s *rekey.Spec) { s.Keys[1].Table = "shop.customers" }, want: []string{"shop.customers"}},
+	{name: "sequence in a view", change: "ALTER TABLE shop.customers ALTER id DROP IDENTITY; CREATE SEQUENCE shop.numbers OWNED BY shop.customers.id; ALTER TABLE shop.customers ALTER id SET DEFAULT nextval('shop.numbers'); CREATE VIEW shop.v AS SELECT last_value FROM shop.numbers",
+		want: []string{"sequence shop.numbers is used by view shop.v,"}, remedy: true},
+	{name: "function of two triggers and of two tables", change: `CREATE SCHEMA other; CREATE TABLE other.log (id bigint);
+		CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log SELECT count(*) FROM orders JOIN customers ON true; RETURN NEW; END';
+		CREATE TRIGGER f AFTER INSERT ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.f(); CREATE TRIGGER g AFTER INSERT ON shop.customers FOR EACH ROW EXECUTE FUNCTION shop.f()`,
+		undo: "DROP SCHEMA other CASCADE", path: "shop, other", want: []string{"shop.f()"}, remedy: true},
+	{name: "restrictive policy", change: "ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON shop.orders AS RESTRICTIVE USING (customer_id > 5)", want: []string{"policy own", "replace it in one transaction"}, never: "drop it and create"},
+	{name: "temporary table", change: "CREATE TEMP TABLE t (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, created_at timestamptz)", session: true, spec: only(func(k *rekey.Key) { k.Table = "t" }), want: []string{"temporary"}},
+	{name: "format that doesn't sort by time", spec: only(func(k *rekey.Key) { k.Format = "spread64" }), want: []string{"which doesn't sort by time"}},
+	{name: "unknown format", spec: only(func(k *rekey.Key) { k.Format = "snowflakes" }), want: []string{"which is unknown"}},
+	// The server would add this row itself when it connects to a publisher.
+	{name: "subscription", change: `CREATE SUBSCRIPTION feed CONNECTION 'dbname=elsewhere' PUBLICATION p WITH (connect = false);
+		INSERT INTO pg_subscription_rel SELECT oid, 'shop.orders'::regclass, 'r', NULL FROM pg_subscription WHERE subname = 'feed'`,
+		undo: "ALTER SUBSCRIPTION feed SET (slot_name = NONE); DROP SUBSCRIPTION feed", want: []string{"shop.orders", "subscription"}},
+	{name: "function that isn't installed", change: "ALTER FUNCTION sortkey.next_uuid7() RENAME TO other", undo: "ALTER FUNCTION sortkey.other() RENAME TO next_uuid7",
+		spec: only(func(k *rekey.Key) { k.Format, k.Node, k.BackfillNode = rekey.UUID7, 0, 0 }), want: []string{"function sortkey.next_uuid7() isn't installed", "run sortkey migrate up"}},
+	{name: "bad references", spec: func(s *rekey.Spec) {
+		s.References = []rekey.Reference{{}, {Table: "nobody", Column: "a", To: "shop.orders"}, {Table: "shop.orders", Column: "nothing", To: "shop.customers"},
+			{Table: "shop.orders", Column: "loose_id", To: "nowhere"}, {Table: "nobody", Column: "b", To: "nowhere"}}
+	}, count: 5},
 }
 
 // catalogHash is a hash of all objects outside of the system's schemas.
@@ -173,142 +217,176 @@ const catalogHash = `SELECT md5(string_agg(r, '' ORDER BY r)) FROM (
 	UNION ALL SELECT x::text FROM pg_policy x
 	UNION ALL SELECT l::text FROM sortkey.node_lease l) catalog (r)`
 
-// Inspect names each property that rekey can't carry over, with a remedy. Expand then
-// changes nothing.
-func TestRefusals(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		for _, r := range append([]refusal{
-			{name: "no problem"},
-			{name: "valid reference", spec: loose},
-			{name: "reserved Node", change: "SELECT sortkey.reserve_node('snowflake', 100, 'defaults of this database')"},
-			{name: "one Node for two keys", spec: func(s *rekey.Spec) { s.Keys[1].Node = s.Keys[0].Node }},
-			{name: "names like parts of definitions", change: `CREATE TABLE shop."a (old) USING x" (id bigint DEFAULT 1 PRIMARY KEY, "x REFERENCES y)" bigint REFERENCES shop.customers ON DELETE CASCADE); CREATE INDEX "b USING c" ON shop."a (old) USING x" ("x REFERENCES y)")`, steps: true},
-			{name: "columns named like variables", change: "ALTER TABLE shop.customers ADD given text, ADD found_key text", steps: true},
-			{name: "tables that refer to each other", change: "ALTER TABLE shop.customers ADD last_id bigint REFERENCES shop.orders; UPDATE shop.customers SET last_id = id", steps: true},
-			{name: "names of columns of other relations", change: "CREATE VIEW shop.v AS SELECT c.id, i, y.z FROM (shop.customers c JOIN shop.orders o ON o.customer_id = c.id) CROSS JOIN generate_series(1, 2) g(i) CROSS JOIN (SELECT 1 FROM shop.orders x JOIN shop.customers USING (id)) y(z)"},
-			{name: "words of types and user functions in unique indexes", change: `CREATE FUNCTION shop.fold(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN lower($1); END'; ALTER TABLE shop.orders ADD zone text, ADD at timestamp;
-				CREATE UNIQUE INDEX ON shop.orders (customer_id, zone) WHERE at > '2020-01-01'::timestamp; CREATE UNIQUE INDEX ON shop.orders (customer_id, shop.fold(note))`, steps: true},
-			{name: "supported expressions", change: `CREATE INDEX ON shop.orders (note) WHERE customer_id IS NOT NULL;
-				ALTER TABLE shop.orders ADD CHECK (customer_id IS NOT NULL OR note IS NOT NULL), ADD parent_id bigint REFERENCES shop.orders, ADD CHECK (parent_id <> id), ADD CHECK (num_nonnulls(customer_id, parent_id) > 0)`},
-		}, refusals...) {
-			if db.Version < r.since {
+// testFindings checks that Inspect names each property that rekey can't carry over, with a
+// remedy, and that Expand then changes nothing.
+func testFindings(t *testing.T, tables string, spec func() rekey.Spec, list []finding) {
+	oneJob(t, "", rekey.Spec{}, func(t *testing.T, j *job) {
+		for _, f := range list {
+			if j.db.Version < f.since {
 				continue
 			}
-			t.Run(r.name, func(t *testing.T) {
-				db.Exec(t, "DROP SCHEMA IF EXISTS shop, rekeyed CASCADE; DELETE FROM sortkey.node_lease; DELETE FROM sortkey.node_pool;"+refusalTables)
-				db.Exec(t, r.change)
-				spec, o := refusalSpec(), rekey.Options{Config: config}
-				if r.spec != nil {
-					r.spec(&spec)
+			t.Run(f.name, func(t *testing.T) {
+				j := &job{TB: t, db: j.db, pool: j.pool, spec: spec(), own: &session{t: t, conn: j.admin().conn}}
+				j.exec("DROP SCHEMA IF EXISTS shop, public, rekeyed CASCADE; CREATE SCHEMA public; DELETE FROM sortkey.node_lease; DELETE FROM sortkey.node_pool;" + tables)
+				if f.path != "" {
+					j.pool = j.db.SQL(t, pgtest.SearchPath(f.path))
 				}
-				if len(r.want) == 0 {
-					accepted(t, pool, spec, o)
-					if r.steps {
-						mustRun(t, pool, spec, o, rekey.StepExpand, rekey.StepBackfill, rekey.StepValidate, rekey.StepAbort)
-						mustRun(t, pool, spec, o, steps...)
-					}
+				if f.session {
+					j.pool = j.db.SQL(t)
+					j.pool.SetMaxOpenConns(1)
+				}
+				_, err := j.pool.ExecContext(t.Context(), f.change)
+				must(t, err)
+				if f.spec != nil {
+					f.spec(&j.spec)
+				}
+				if len(f.want) > 0 || f.count > 0 {
+					j.refused(f)
 				} else {
-					refused(t, db, pool, spec, o, r.want)
+					j.accepted(f)
 				}
-				db.Exec(t, r.undo)
+				for sql := range strings.SplitSeq(f.undo, "; ") {
+					j.exec(sql)
+				}
 			})
 		}
 	})
 }
 
-func accepted(t *testing.T, pool *sql.DB, spec rekey.Spec, o rekey.Options) {
-	plan, err := rekey.Inspect(t.Context(), pool, spec, o)
-	must(t, err)
-	if len(plan.Problems) > 0 {
-		t.Errorf("expected no problems, got %v", plan.Problems)
+// accepted fails the test if Inspect reports a problem, or other notes than expected.
+func (j *job) accepted(f finding) {
+	j.Helper()
+	plan := j.inspect()
+	want(j, "problems", lines(plan.Problems), "")
+	if f.notes != nil && (len(plan.Notes) != len(f.notes) || slices.ContainsFunc(f.notes, func(note string) bool { return !strings.Contains(lines(plan.Notes), note) })) {
+		j.Errorf("expected the notes %q, got %q", f.notes, plan.Notes)
+	}
+	if f.steps {
+		j.run(rekey.StepExpand, rekey.StepBackfill, rekey.StepValidate, rekey.StepAbort)
+		j.run(steps...)
 	}
 }
 
-func refused(t *testing.T, db *pgtest.DB, pool *sql.DB, spec rekey.Spec, o rekey.Options, want []string) {
-	conn := db.Conn(t)
-	before := pgtest.Value[string](t, conn, catalogHash)
-	plan, err := rekey.Inspect(t.Context(), pool, spec, o)
-	must(t, err)
-	if len(plan.Problems) != 1 {
-		t.Errorf("expected one problem with %q, got %d: %v", want, len(plan.Problems), plan.Problems)
-	}
-	for _, p := range plan.Problems {
-		for _, part := range want {
-			if !strings.Contains(p.Object+" "+p.Reason+" "+p.Remedy, part) {
-				t.Errorf("expected a problem with %q, got %v", part, p)
+// refused fails the test unless Inspect reports a problem, and Expand changes nothing.
+func (j *job) refused(f finding) {
+	j.Helper()
+	before := j.one(catalogHash)
+	problems := j.inspect().Problems
+	want(j, fmt.Sprintf("the count of problems, such as %q, in %q", f.want, problems), len(problems), max(f.count, 1))
+	var parts []string
+	for _, p := range problems {
+		text := p.String() + " " + p.Remedy
+		for _, part := range f.want {
+			if !strings.Contains(text, part) {
+				j.Errorf("expected a problem with %q, got %q", part, text)
 			}
+		}
+		if f.never != "" && strings.Contains(text, f.never) {
+			j.Errorf("expected a problem without %q, got %q", f.never, text)
 		}
 		if p.Object == "" || p.Reason == "" || p.Remedy == "" {
-			t.Errorf("expected an object, a reason and a remedy, got %+v", p)
+			j.Errorf("expected an object, a reason and a remedy, got %+v", p)
 		}
+		parts = append(parts, p.Object, p.Reason, p.Remedy)
 	}
-	err = rekey.Expand(t.Context(), pool, spec, o)
-	if !errors.Is(err, rekey.ErrRefused) {
-		t.Fatalf("expected %v, got %v", rekey.ErrRefused, err)
+	j.fails(rekey.StepExpand, rekey.ErrRefused, parts...)
+	if j.one(catalogHash) != before {
+		j.Error("expected Expand to change nothing")
 	}
-	for _, p := range plan.Problems {
-		for _, part := range []string{p.Object, p.Reason, p.Remedy} {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("expected an error with %q, got %v", part, err)
-			}
-		}
+	if !f.remedy || j.Failed() {
+		return
 	}
-	if after := pgtest.Value[string](t, conn, catalogHash); after != before {
-		t.Error("expected Expand to change nothing")
+	statement, ok := strings.CutPrefix(problems[0].Remedy, "run ")
+	statement, _, _ = strings.Cut(statement, "; after")
+	statement, _, _ = strings.Cut(statement, ", or ")
+	if !ok {
+		j.Errorf("expected a statement, got %q", problems[0].Remedy)
 	}
+	j.exec(statement)
+	want(j, "problems after "+statement, j.problems(), "")
 }
 
-// Only an owner of all tables can rekey them.
-func TestOwnership(t *testing.T) {
+func TestRefusals(t *testing.T) {
+	testFindings(t, refusalTables, refusalSpec, append(acceptances, refusals...))
+}
+
+// afterInsert creates a trigger on lines with a function in PL/pgSQL.
+func afterInsert(body string) string {
+	return "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN " + body + "; RETURN NEW; END'; CREATE TRIGGER t AFTER INSERT ON lines FOR EACH ROW EXECUTE FUNCTION f()"
+}
+
+// Inspect names functions of triggers that would work on other rows or columns, and notes
+// functions that name tables, or return their rows.
+func TestTriggerRefusals(t *testing.T) { testFindings(t, carts, cartsSpec, triggerFindings) }
+
+var triggerFindings = []finding{
+	{name: "a table without its schema", change: afterInsert("UPDATE carts SET total = 1 WHERE id = NEW.cart_id"), want: []string{"function public.f() of trigger t names public.carts without its schema"}},
+	{name: "dynamic SQL", change: afterInsert("EXECUTE format(''UPDATE %I SET price = 1'', TG_TABLE_NAME)"), want: []string{"has EXECUTE and no search_path"}},
+	{name: "a function that it calls", change: "CREATE FUNCTION g() RETURNS void LANGUAGE sql AS 'UPDATE carts SET total = 1';" + afterInsert("PERFORM g()"), want: []string{"names public.carts without its schema"}},
+	{name: "a view", change: "CREATE VIEW v AS SELECT id FROM carts;" + afterInsert("PERFORM FROM v"), want: []string{"names public.v without its schema"}},
+	{name: "a whole row", change: "CREATE TABLE history (LIKE lines);" + afterInsert("INSERT INTO history SELECT NEW.*"), want: []string{"expands a row"}},
+	{name: "rows of a transition table", change: "CREATE TABLE history (LIKE lines);" + strings.Replace(afterInsert("INSERT INTO history (SELECT * FROM added)"), "FOR EACH ROW", "REFERENCING NEW TABLE AS added FOR EACH STATEMENT", 1), want: []string{"expands a row"}},
+	{name: "compared rows", change: afterInsert("IF NEW.* IS DISTINCT FROM NEW.* THEN END IF"), want: []string{"write NEW without .*"}},
+	{name: "a column with the name of a function", change: "CREATE FUNCTION price() RETURNS bigint LANGUAGE sql AS 'SELECT sum(total) FROM carts';" + afterInsert("NEW.price := NEW.price")},
+	{name: "a default", change: "CREATE SEQUENCE numbers; CREATE FUNCTION next() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN nextval(''numbers''); END'; ALTER TABLE carts ALTER id SET DEFAULT next()", want: []string{"chooses old keys of public.carts"}},
+	{name: "with its schema", change: afterInsert("UPDATE public.carts SET total = 1 WHERE id = NEW.cart_id")},
+	{name: "a search_path", change: afterInsert("UPDATE carts SET total = 1") + "; ALTER FUNCTION f() SET search_path = public"},
+	{name: "a name that sorts last", change: "CREATE TRIGGER \"ÿ\" BEFORE INSERT ON lines FOR EACH ROW EXECUTE FUNCTION name_line()", want: []string{"sorts before or after"}},
+	{name: "a name that sorts first", change: "CREATE TRIGGER \" a\" BEFORE INSERT ON lines FOR EACH ROW EXECUTE FUNCTION name_line()", want: []string{"sorts before or after"}},
+	{name: "functions that name tables", change: `CREATE FUNCTION sum_of(cart bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT sum(price) FROM lines WHERE cart_id = cart); END';
+		CREATE FUNCTION all_carts() RETURNS SETOF carts LANGUAGE sql AS 'SELECT * FROM carts';
+		CREATE FUNCTION other() RETURNS integer LANGUAGE sql AS 'SELECT 1'`,
+		notes: []string{"functions work on several of the tables", "function public.all_carts() returns rows of a table, which have more columns until contract, and other types afterwards", "function public.sum_of(bigint) names public.lines"}},
+}
+
+// newTable is a finding about the times of the rows of a table t.
+func newTable(problem, columns, rows string, times rekey.Times) finding {
+	return finding{name: problem, change: fmt.Sprintf("CREATE TABLE t (%s); INSERT INTO t VALUES %s", columns, rows), want: []string{problem}, spec: func(s *rekey.Spec) {
+		s.Keys = []rekey.Key{{Table: "t", Format: rekey.Sno, Node: 1, BackfillNode: 2, OldKey: "gen_random_uuid()", Times: times}}
+	}}
+}
+
+// Keys whose times can't be read, or whose order isn't that of their times, are refused.
+func TestTimeRefusals(t *testing.T) {
+	testFindings(t, "", func() rekey.Spec { return rekey.Spec{} }, timeFindings)
+}
+
+var timeFindings = []finding{
+	newTable("differ in case or length", "id text PRIMARY KEY", "('01gqra2b00zzzzzzzzzzzzzzzz'), ('01GQRA2B00ZZZZZZZZZZZZZZZZ')", rekey.Times{Key: rekey.KeyULID}),
+	newTable("differ in case or length", "id text PRIMARY KEY", "('0185f0a1-2c00-7fff-8000-000000000000'), ('0185f0a12c0470008000000000000000')", rekey.Times{Key: rekey.KeyUUIDv7}),
+	newTable("isn't a UUIDv7", "id text PRIMARY KEY", "('0185f0a1-2c00-4fff-8000-000000000000')", rekey.Times{Key: rekey.KeyUUIDv7}),
+	newTable("isn't a KSUID", "id text PRIMARY KEY", "('zzzzzzzzzzzzzzzzzzzzzzzzzzz')", rekey.Times{Key: rekey.KeyKSUID}),
+	newTable("isn't an xid", "id text PRIMARY KEY", "('9m4e2mr0ui3e8a215n4h')", rekey.Times{Key: rekey.KeyXID}),
+	newTable("has Times.Key xid and type uuid", "id uuid PRIMARY KEY", "('0185f0a1-2c00-4fff-8000-000000000000')", rekey.Times{Key: rekey.KeyXID}),
+	newTable("before the year 10000", "id text PRIMARY KEY, at bigint", "('a', 9000000000000000000)", rekey.Times{Column: "at"}),
+	newTable("Times.Unit 5ns", "id text PRIMARY KEY, at bigint", "('a', 1)", rekey.Times{Column: "at", Unit: 5}),
+	newTable("Times.Unit 1s for a column of type timestamptz", "id text PRIMARY KEY, at timestamptz", "('a', now())", rekey.Times{Column: "at", Unit: time.Second}),
+	newTable("Times.Unit without", "id text PRIMARY KEY", "('a')", rekey.Times{Start: sourceStart, Unit: time.Second}),
+	newTable(`unknown Times.Key "nanoid"`, "id text PRIMARY KEY", "('a')", rekey.Times{Key: "nanoid"}),
+}
+
+// Only an owner of all tables can rekey them. A role that can insert rows, and can't execute
+// the functions of the new defaults, is named before its programs fail.
+func TestRoles(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		s := newShop(t, db, 100)
-		s.exec(t, "ALTER TABLE reviews OWNER TO "+s.app)
-		refused(t, db, s.owner, shopSpec(), rekey.Options{Config: config}, []string{"public.reviews", "own"})
-	})
-}
-
-// A table that a subscription writes to isn't rekeyed.
-func TestSubscription(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, refusalTables)
-		db.Exec(t, "CREATE SUBSCRIPTION feed CONNECTION 'dbname=elsewhere' PUBLICATION p WITH (connect = false)")
-		// The server would add this row itself when it connects to a publisher.
-		db.Exec(t, "INSERT INTO pg_subscription_rel SELECT oid, 'shop.orders'::regclass, 'r', NULL FROM pg_subscription WHERE subname = 'feed'")
-		defer func() {
-			for _, sql := range []string{"ALTER SUBSCRIPTION feed SET (slot_name = NONE)", "DROP SUBSCRIPTION feed"} {
-				db.Exec(t, sql)
+		s.exec("REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer) FROM shop_app")
+		problems := s.inspect().Problems
+		want(t, "the count of problems, one for each table with this default", len(problems), 3)
+		for _, p := range problems {
+			if p.Object != "role "+s.app || !strings.Contains(p.Reason, "next_snowflake(integer)") || !strings.Contains(p.Remedy, "GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO "+s.app) {
+				t.Errorf("expected role %s and next_snowflake, got %v", s.app, p)
 			}
-		}()
-		refused(t, db, db.SQL(t), refusalSpec(), rekey.Options{Config: config}, []string{"shop.orders", "subscription"})
-	})
-}
-
-// A temporary table of a session isn't rekeyed.
-func TestTemporaryTable(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		pool.SetMaxOpenConns(1)
-		if _, err := pool.ExecContext(t.Context(), "CREATE TEMP TABLE t (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, created_at timestamptz)"); err != nil {
-			t.Fatal(err)
 		}
-		plan, err := rekey.Inspect(t.Context(), pool, rekey.Spec{Keys: []rekey.Key{{Table: "t", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: rekey.Times{Column: "created_at"}}}}, rekey.Options{Config: config})
-		must(t, err)
-		if len(plan.Problems) != 1 || !strings.Contains(plan.Problems[0].String(), "temporary") {
-			t.Errorf("expected a problem with the temporary table, got %v", plan.Problems)
-		}
+		s.exec("GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO shop_app; ALTER TABLE reviews OWNER TO shop_app")
+		s.refused(finding{want: []string{"public.reviews", "own"}})
 	})
 }
 
 // A wrong option is an error that names it.
 func TestOptions(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, refusalTables)
+	oneJob(t, refusalTables, refusalSpec(), func(t *testing.T, j *job) {
 		for field, o := range map[string]rekey.Options{
 			"Options.Schema":      {Schema: "No Schema"},
 			"Options.LockTimeout": {LockTimeout: -1},
@@ -317,8 +395,8 @@ func TestOptions(t *testing.T) {
 			"Options.Pause":       {Pause: 1},
 		} {
 			o.Config = config
-			_, err := rekey.Inspect(t.Context(), db.SQL(t), refusalSpec(), o)
-			for what, err := range map[string]error{"Inspect": err, "Expand": rekey.Expand(t.Context(), db.SQL(t), refusalSpec(), o)} {
+			_, err := rekey.Inspect(t.Context(), j.pool, j.spec, o)
+			for what, err := range map[string]error{"Inspect": err, "Expand": rekey.Expand(t.Context(), j.pool, j.spec, o)} {
 				if err == nil || !strings.Contains(err.Error(), field) {
 					t.Errorf("%s: expected an error with %s, got %v", what, field, err)
 				}
@@ -331,35 +409,10 @@ func TestOptions(t *testing.T) {
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, refusalTables)
-		_, err := rekey.Inspect(t.Context(), db.SQL(t), refusalSpec(), rekey.Options{})
-		for what, err := range map[string]error{"Inspect": err, "Expand": rekey.Expand(t.Context(), db.SQL(t), refusalSpec(), rekey.Options{})} {
-			if !errors.Is(err, migrations.ErrNotInstalled) {
-				t.Errorf("%s: expected %v, got %v", what, migrations.ErrNotInstalled, err)
-			}
-		}
-		if got := pgtest.Value[int](t, db.Conn(t), "SELECT count(*) FROM pg_attribute WHERE attname LIKE 'rekey%'"); got != 0 {
-			t.Errorf("expected no new column, got %d", got)
-		}
-	})
-}
-
-// A role that can insert rows, and can't execute the functions of the new defaults, is
-// named before its programs fail.
-func TestMissingExecute(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		s := newShop(t, db, 100)
-		s.exec(t, "REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer) FROM shop_app")
-		plan, err := rekey.Inspect(t.Context(), s.owner, shopSpec(), rekey.Options{Config: config})
-		must(t, err)
-		if len(plan.Problems) == 0 {
-			t.Error("expected problems, got none")
-		}
-		for _, p := range plan.Problems { // one per table with this default
-			if p.Object != "role "+s.app || !strings.Contains(p.Reason, "next_snowflake(integer)") || !strings.Contains(p.Remedy, "GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO "+s.app) {
-				t.Errorf("expected role %s and next_snowflake, got %v", s.app, p)
-			}
-		}
+		j := newJob(t, db, refusalTables, refusalSpec())
+		_, err := rekey.Inspect(t.Context(), j.pool, j.spec, rekey.Options{})
+		wantError(t, "Inspect", err, migrations.ErrNotInstalled)
+		wantError(t, "Expand", rekey.Expand(t.Context(), j.pool, j.spec, rekey.Options{}), migrations.ErrNotInstalled)
+		want(t, "new columns", j.one("SELECT count(*) FROM pg_attribute WHERE attname LIKE 'rekey%'"), "0")
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,36 +13,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/rekey"
 )
 
-func TestMain(m *testing.M) { pgtest.MainParallel(m, 4) }
-
-// must is pgtest.Must.
-var must = pgtest.Must
-
-// config is a Config with the functions of all formats. There are 256 node numbers for
-// SnowflakeSIs.
-var config = migrations.Config{
-	SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), MachineBits: 8, IndexBits: 5},
-}
-
-// installed is a database with the SQL functions.
-var installed = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
-	must(t, migrations.Up(t.Context(), db.SQL(t), config))
-})
-
-// soak reports whether tests check times and use full counts.
-var soak = os.Getenv("SORTKEY_SOAK") != ""
-
 // A shop is a database with the tables of a shop.
 type shop struct {
-	*pgtest.DB
-	admin *sql.DB // as superuser
-	owner *sql.DB // as the owner of the tables, a role without other privileges
+	*job          // its role owns the tables, and has no other privileges
+	super *sql.DB // as superuser
 	app   string  // the role of the programs
 	names *strings.Replacer
 
@@ -205,7 +183,7 @@ ALTER TABLE addresses ALTER CONSTRAINT addresses_customer_id_not_null NO INHERIT
 // tables.
 const shopFunctions = `
 GRANT USAGE ON SCHEMA sortkey TO shop_app;
-GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer), sortkey.next_sno(integer, integer), sortkey.next_uid60() TO shop_app;
+GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer), sortkey.next_sno(integer, integer), sortkey.next_uid60(), sortkey.next_uuid7() TO shop_app;
 `
 
 // shopSpec replaces the keys of all tables except order_lines.
@@ -213,13 +191,13 @@ func shopSpec() rekey.Spec {
 	start := time.Date(2022, 6, 1, 0, 0, 0, 0, time.UTC)
 	return rekey.Spec{
 		Keys: []rekey.Key{
-			{Table: "customers", Format: rekey.Snowflake, Node: 1000, BackfillNode: 1001, Times: rekey.Times{Column: "created_at"}},
+			{Table: "customers", Format: rekey.Snowflake, Node: 1000, BackfillNode: 1001, Times: created},
 			{Table: "addresses", Format: rekey.Snowflake, Node: 1002, BackfillNode: 1003, Times: rekey.Times{Start: start}},
 			{Table: "categories", Format: rekey.UID60, Times: rekey.Times{Start: start}},
-			{Table: "products", Format: rekey.Sno, Node: 60000, BackfillNode: 60001, Times: rekey.Times{Column: "created_at"}},
+			{Table: "products", Format: rekey.UUID7, Times: created},
 			{Table: "orders", Format: rekey.Snowflake, Node: 1004, BackfillNode: 1005, Times: rekey.Times{Column: "created_at", Start: start}},
 			{Table: `billing."Payments"`, Format: rekey.Sno, Node: 60002, BackfillNode: 60003, Meta: 'p', Times: rekey.Times{Key: rekey.KeyULID}},
-			{Table: "reviews", Format: rekey.Snowflake, Node: 1006, BackfillNode: 1007, Times: rekey.Times{Column: "created_at"}},
+			{Table: "reviews", Format: rekey.UUID7, Times: created},
 		},
 		References: []rekey.Reference{{Table: "reviews", Column: "order_id", To: "orders"}},
 	}
@@ -228,17 +206,14 @@ func shopSpec() rekey.Spec {
 // shopNodes lists the node numbers that a rekey with shopSpec reserves. The defaults of
 // the contracted tables keep shopDefaultNodes.
 const (
-	shopNodes = "sno 60000, sno 60001, sno 60002, sno 60003, snowflake 1000, snowflake 1001, snowflake 1002, snowflake 1003, " +
-		"snowflake 1004, snowflake 1005, snowflake 1006, snowflake 1007"
-	shopDefaultNodes = "sno 60000, snowflake 1000, snowflake 1002, snowflake 1004, snowflake 1006"
+	shopNodes        = "sno 60002, sno 60003, snowflake 1000, snowflake 1001, snowflake 1002, snowflake 1003, snowflake 1004, snowflake 1005"
+	shopDefaultNodes = "snowflake 1000, snowflake 1002, snowflake 1004"
 )
 
 // nodes returns the reserved node numbers.
-func (s *shop) nodes(t testing.TB) string {
-	t.Helper()
-	var list string
-	must(t, s.admin.QueryRowContext(t.Context(), "SELECT coalesce(string_agg(pool || ' ' || number, ', ' ORDER BY pool, number), '') FROM sortkey.node_status WHERE state = 'reserved'").Scan(&list))
-	return list
+func (s *shop) nodes() string {
+	s.Helper()
+	return s.one("SELECT coalesce(string_agg(pool || ' ' || number, ', ' ORDER BY pool, number), '') FROM sortkey.node_status WHERE state = 'reserved'")
 }
 
 // privileges serializes changes of the privileges on parameters. Postgres rejects two of
@@ -249,7 +224,7 @@ var privileges sync.Mutex
 func (s *shop) setRoles(ctx context.Context, sql string) error {
 	privileges.Lock()
 	defer privileges.Unlock()
-	_, err := s.admin.ExecContext(ctx, s.names.Replace(sql))
+	_, err := s.super.ExecContext(ctx, s.names.Replace(sql))
 	return err
 }
 
@@ -257,7 +232,7 @@ func (s *shop) setRoles(ctx context.Context, sql string) error {
 // programs have a role without other privileges, and so has the owner of the tables.
 func newShop(t testing.TB, db *pgtest.DB, rows int) *shop {
 	t.Helper()
-	s := &shop{DB: db, admin: db.SQL(t), app: db.Name + "_app"}
+	s := &shop{job: newJob(t, db, "", shopSpec()), super: db.SQL(t), app: db.Name + "_app"}
 	owner, report := db.Name+"_owner", db.Name+"_report"
 	s.names = strings.NewReplacer("shop_owner", owner, "shop_app", s.app, "shop_report", report)
 	must(t, s.setRoles(t.Context(), fmt.Sprintf(`CREATE ROLE shop_owner %[2]s; CREATE ROLE shop_app; CREATE ROLE shop_report;
@@ -268,23 +243,21 @@ func newShop(t testing.TB, db *pgtest.DB, rows int) *shop {
 			t.Error(err)
 		}
 	})
-	s.owner = db.SQL(t, pgtest.Login(owner))
-	must(t, migrations.Up(t.Context(), s.owner, config))
-	_, err := s.owner.ExecContext(t.Context(), s.names.Replace(shopTables+shopFunctions))
+	s.pool = db.SQL(t, pgtest.Login(owner))
+	must(t, migrations.Up(t.Context(), s.pool, config))
+	_, err := s.pool.ExecContext(t.Context(), s.names.Replace(shopTables+shopFunctions))
 	must(t, err)
 	if db.Version >= "18" {
-		s.exec(t, shopNotNull)
+		s.exec(shopNotNull)
 	}
-	s.fill(t, rows)
+	s.fill(rows)
 	return s
 }
 
 // exec runs statements as superuser. It replaces the names of the roles.
-func (s *shop) exec(t testing.TB, sql string) {
-	t.Helper()
-	if _, err := s.admin.ExecContext(t.Context(), s.names.Replace(sql)); err != nil {
-		t.Fatalf("%v\nin: %s", err, sql)
-	}
+func (s *shop) exec(sql string) {
+	s.Helper()
+	s.job.exec(s.names.Replace(sql))
 }
 
 // crockford is the alphabet of ULIDs.
@@ -302,8 +275,8 @@ func ulid(ms, n string) string {
 // fill inserts about the given row count over all tables. Five rows each have times in the
 // same millisecond, some of them equal. Some times are NULL. The order of the times differs
 // from the order of the keys.
-func (s *shop) fill(t testing.TB, rows int) {
-	t.Helper()
+func (s *shop) fill(rows int) {
+	s.Helper()
 	sizes := map[string]int{"$customers": max(rows/20, 10), "$products": max(rows/40, 10), "$orders": max(rows/5, 20), "$reviews": max(rows/16, 10)}
 	// moment returns an expression for the time of row i of n rows.
 	moment := func(n string) string {
@@ -334,7 +307,7 @@ func (s *shop) fill(t testing.TB, rows int) {
 	for name, n := range sizes {
 		text = strings.ReplaceAll(text, name, strconv.Itoa(n))
 	}
-	s.exec(t, text)
+	s.exec(text)
 }
 
 // contents are queries of the rows of each table. A row has the names of the rows that its
@@ -359,58 +332,46 @@ const (
 	newPath = "rekeyed, public, billing"
 )
 
-// at returns a connection of a superuser with a search_path.
-func (s *shop) at(t testing.TB, path string) *pgx.Conn {
-	t.Helper()
-	return s.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
-		c.RuntimeParams["search_path"] = path
+// at returns a session of a superuser with a search_path.
+func (s *shop) at(path string) *session {
+	s.Helper()
+	return s.session(path, pgtest.Config(func(c *pgx.ConnConfig) {
 		c.RuntimeParams["max_parallel_workers_per_gather"] = "0" // a container has little shared memory
 	}))
 }
 
 // snapshot copies all contents to the schema before.
-func (s *shop) snapshot(t testing.TB) {
-	t.Helper()
-	conn := s.at(t, oldPath)
-	defer conn.Close(t.Context())
-	text := "CREATE SCHEMA before;"
+func (s *shop) snapshot() {
+	s.Helper()
+	conn := s.at(oldPath)
+	conn.do("CREATE SCHEMA before")
 	for table, query := range contents {
-		text += fmt.Sprintf("CREATE TABLE before.%s AS %s;", table, query)
+		conn.do(fmt.Sprintf("CREATE TABLE before.%s AS %s", table, query))
 	}
-	_, err := conn.Exec(t.Context(), text)
-	must(t, err)
 }
 
 // verify fails the test unless all rows of the snapshot exist with the same contents and
 // references, as programs with the search_path see them.
-func (s *shop) verify(t testing.TB, path string) {
-	t.Helper()
-	conn := s.at(t, path)
-	defer conn.Close(t.Context())
+func (s *shop) verify(path string) {
+	s.Helper()
+	conn := s.at(path)
 	for table, query := range contents {
-		const lost = `SELECT jsonb_agg(r)::text || ' and ' || (SELECT count(*) FROM lost) - count(*) || ' more' FROM (SELECT r FROM lost ORDER BY r LIMIT 3) _`
-		found := pgtest.Value[*string](t, conn, fmt.Sprintf("WITH lost (r) AS (SELECT to_jsonb(b) - 'id' FROM before.%s b EXCEPT ALL SELECT to_jsonb(q) - 'id' FROM (%s) q) %s", table, query, lost))
-		if found != nil {
-			t.Errorf("%s by search_path %s: expected all rows, got none for %s", table, path, *found)
-		}
+		const lost = `SELECT coalesce(jsonb_agg(r)::text || ' and ' || (SELECT count(*) FROM lost) - count(*) || ' more', '') FROM (SELECT r FROM lost ORDER BY r LIMIT 3) _`
+		found := conn.one(fmt.Sprintf("WITH lost (r) AS (SELECT to_jsonb(b) - 'id' FROM before.%s b EXCEPT ALL SELECT to_jsonb(q) - 'id' FROM (%s) q) %s", table, query, lost))
+		want(s, "lost rows of "+table+" by search_path "+path, found, "")
 	}
 }
 
 // unchanged fails the test unless the row counts are equal to the snapshot's, and no
 // statement has fired the triggers of the application.
-func (s *shop) unchanged(t testing.TB) {
-	t.Helper()
-	conn := s.at(t, oldPath)
-	defer conn.Close(t.Context())
+func (s *shop) unchanged() {
+	s.Helper()
+	conn := s.at(oldPath)
 	for table := range contents {
-		if n := pgtest.Value[int](t, conn, fmt.Sprintf("SELECT (SELECT count(*) FROM %[1]s) - (SELECT count(*) FROM before.%[1]s)", table)); n != 0 {
-			t.Errorf("%s: expected the row count to stay, got %+d", table, n)
-		}
+		want(s, "more rows of "+table, conn.one(fmt.Sprintf("SELECT (SELECT count(*) FROM %[1]s) - (SELECT count(*) FROM before.%[1]s)", table)), "0")
 	}
 	for _, table := range []string{"customers", "orders"} {
-		if n := pgtest.Value[int](t, conn, "SELECT count(*) FROM "+table+" WHERE touched_at <> '2025-01-01Z'"); n != 0 {
-			t.Errorf("%s: expected no row to have fired the trigger touch, got %d", table, n)
-		}
+		want(s, "rows that have fired the trigger touch, of "+table, conn.one("SELECT count(*) FROM "+table+" WHERE touched_at <> '2025-01-01Z'"), "0")
 	}
 }
 
@@ -421,24 +382,27 @@ var shopTimes = map[string]string{
 	"products":   "created_at AT TIME ZONE 'UTC'",
 	"orders":     "coalesce(created_at, '2022-06-01Z')",
 	`"Payments"`: "paid_at",
-	"reviews":    "coalesce(created_at, sortkey.snowflake_time(0))",
+	"reviews":    "coalesce(created_at, 'epoch')",
 }
 
 // verifyIDs fails the test unless the IDs of the rows of the snapshot strictly increase
-// with (time, old key), and have the expected times and node numbers. The tables are
-// contracted.
-func (s *shop) verifyIDs(t testing.TB) {
-	t.Helper()
-	conn := s.at(t, oldPath)
-	defer conn.Close(t.Context())
-	for _, k := range shopSpec().Keys {
+// with (time, old key), and have the expected times and node numbers, and all other rows
+// have later IDs. The tables are contracted.
+func (s *shop) verifyIDs() {
+	s.Helper()
+	conn := s.at(oldPath)
+	for _, k := range s.spec.Keys {
 		table := strings.TrimPrefix(k.Table, "billing.")
-		ids := idOrder{name: table, Key: k, at: shopTimes[table],
-			rows: fmt.Sprintf("SELECT n.id AS new, b.* FROM before.%[1]s b JOIN %[1]s n USING (ref)", table)}
+		const first, others = "before.%[1]s b JOIN %[1]s n USING (ref)", "%[1]s n WHERE NOT EXISTS (SELECT FROM before.%[1]s b WHERE b.ref = n.ref)"
+		ids := idOrder{name: table, Key: k, at: shopTimes[table], rows: fmt.Sprintf("SELECT n.id AS new, b.* FROM "+first, table)}
 		if strings.HasPrefix(ids.at, "coalesce") {
 			// A millisecond has 4096 IDs for the rows without a time.
-			ids.late = time.Duration(pgtest.Value[int64](t, conn, fmt.Sprintf("SELECT count(*) / 4096 FROM before.%s WHERE created_at IS NULL", table))) * time.Millisecond
+			n, err := strconv.Atoi(conn.one(fmt.Sprintf("SELECT count(*) / 4096 FROM before.%s WHERE created_at IS NULL", table)))
+			must(s, err)
+			ids.late = time.Duration(n) * time.Millisecond
 		}
-		ids.verify(t, conn)
+		ids.verify(s, conn.conn)
+		early := fmt.Sprintf("SELECT count(*) FROM "+others+" AND id <= (SELECT n.id FROM "+first+" ORDER BY n.id DESC LIMIT 1)", table)
+		want(s, table+": new rows with earlier IDs than others", conn.one(early), "0")
 	}
 }

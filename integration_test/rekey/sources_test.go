@@ -54,9 +54,8 @@ func (o idOrder) verify(t testing.TB, conn *pgx.Conn) {
 			o.name, rows, disordered, late, others)
 	}
 	if o.at == "" {
-		if !pgtest.Value[bool](t, conn, fmt.Sprintf("SELECT %s_time(new) = %s FROM (%s) q ORDER BY id LIMIT 1", f, at, o.rows)) {
-			t.Errorf("%s: expected the first ID to have the time %v", o.name, o.Times.Start)
-		}
+		first := pgtest.Value[bool](t, conn, fmt.Sprintf("SELECT %s_time(new) = %s FROM (%s) q ORDER BY id LIMIT 1", f, at, o.rows))
+		want(t, fmt.Sprintf("%s: whether the first ID has the time %v", o.name, o.Times.Start), first, true)
 	}
 }
 
@@ -126,13 +125,12 @@ func TestSources(t *testing.T) {
 	formats := pgtest.Scaled([]rekey.Format{rekey.UID60, rekey.Sno}, []rekey.Format{rekey.Snowflake, rekey.SnowflakeSI, rekey.UID60, rekey.Sno, rekey.UUID7})
 	for _, format := range formats {
 		t.Run(string(format), func(t *testing.T) {
-			t.Parallel()
-			installed.One(t, func(t *testing.T, db *pgtest.DB) { testSources(t, db, format) })
+			oneJob(t, "", rekey.Spec{}, func(t *testing.T, j *job) { testSources(t, j, format) })
 		})
 	}
 }
 
-func testSources(t *testing.T, db *pgtest.DB, format rekey.Format) {
+func testSources(t *testing.T, j *job, format rekey.Format) {
 	names := func(s source) *strings.Replacer {
 		key := ""
 		if s.key != "" {
@@ -140,20 +138,19 @@ func testSources(t *testing.T, db *pgtest.DB, format rekey.Format) {
 		}
 		return strings.NewReplacer("{table}", s.name, "{id}", s.id, "{plain}", s.plain, "{key}", key, "{first}", fmt.Sprintf("sortkey.%[1]s_time(sortkey.%[1]s_floor('-infinity'))", format))
 	}
-	db.Exec(t, "CREATE SEQUENCE source_keys START 100000")
-	var spec rekey.Spec
+	j.exec("CREATE SEQUENCE source_keys START 100000")
 	for i, s := range sources {
 		columns := "ref, moment, created_at, local_at, sometimes_at, constant_at"
 		if s.key != "" {
 			columns = "id, " + columns
 		}
 		r := names(s)
-		db.Exec(t, r.Replace(`CREATE TABLE {table}_rows (id {id} PRIMARY KEY, ref integer UNIQUE, parent_id {plain} REFERENCES {table}_rows,
+		j.exec(r.Replace(`CREATE TABLE {table}_rows (id {id} PRIMARY KEY, ref integer UNIQUE, parent_id {plain} REFERENCES {table}_rows,
 				moment timestamptz, created_at timestamptz, local_at timestamp, sometimes_at timestamptz, constant_at timestamptz);
 			CREATE TABLE {table}_parts (n integer PRIMARY KEY, row_id {plain} NOT NULL REFERENCES {table}_rows ON DELETE CASCADE);
-			INSERT INTO {table}_rows (`)+columns+r.Replace(`) SELECT {key} i, timestamptz 'epoch' + `)+sourceMS+` * interval '1 ms',
+			INSERT INTO {table}_rows (`) + columns + r.Replace(`) SELECT {key} i, timestamptz 'epoch' + `) + sourceMS + ` * interval '1 ms',
 				c, c AT TIME ZONE 'UTC', CASE WHEN i % 7 > 0 THEN c END, '2024-02-29 12:00:00.123456Z'
-			FROM (SELECT i::bigint AS i, timestamptz '2024-01-01 00:00:00.0009Z' + (i * 37 % 600 / 5) * interval '1.003 seconds' + i % 5 / 2 * interval '150 us' AS c FROM generate_series(1, 600) i) _ ORDER BY i;`+
+			FROM (SELECT i::bigint AS i, timestamptz '2024-01-01 00:00:00.0009Z' + (i * 37 % 600 / 5) * interval '1.003 seconds' + i % 5 / 2 * interval '150 us' AS c FROM generate_series(1, 600) i) _ ORDER BY i;` +
 			r.Replace(`UPDATE {table}_rows x SET parent_id = p.id FROM {table}_rows p WHERE p.ref = x.ref / 2 AND x.ref % 10 > 0;
 			INSERT INTO {table}_parts SELECT i, (SELECT id FROM {table}_rows WHERE ref = 1 + i % 600) FROM generate_series(1, 900) i;
 			CREATE TABLE {table}_before AS SELECT x.*, p.ref AS parent FROM {table}_rows x LEFT JOIN {table}_rows p ON p.id = x.parent_id`))
@@ -164,105 +161,89 @@ func testSources(t *testing.T, db *pgtest.DB, format rekey.Format) {
 		case rekey.Sno:
 			k.Meta = byte(i)
 		}
-		spec.Keys = append(spec.Keys, k)
+		j.spec.Keys = append(j.spec.Keys, k)
 	}
-	mustRun(t, db.SQL(t), spec, rekey.Options{}, rekey.StepExpand)
+	j.run(rekey.StepExpand)
 	// Rows that programs insert before the backfill have a time of today.
 	for _, s := range sources {
 		into, value := "(ref)", "9000 + i"
 		if s.old != "" {
 			into, value = "(id, ref)", s.old+", 9000 + i"
 		}
-		db.Exec(t, names(s).Replace("INSERT INTO {table}_rows "+into+" SELECT "+value+" FROM generate_series(1, 20) i"))
+		j.exec(names(s).Replace("INSERT INTO {table}_rows " + into + " SELECT " + value + " FROM generate_series(1, 20) i"))
 	}
-	mustRun(t, db.SQL(t), spec, rekey.Options{}, steps[1:]...)
-	conn := db.Conn(t)
+	j.run(steps[1:]...)
+	conn := j.db.Conn(t)
 	for i, s := range sources {
-		k, r := spec.Keys[i], names(s)
+		k, r := j.spec.Keys[i], names(s)
 		ids := idOrder{Key: k, name: s.name, at: r.Replace(s.at), late: s.late,
 			rows: r.Replace("SELECT x.id AS new, b.* FROM {table}_before b JOIN {table}_rows x USING (ref)")}
 		ids.verify(t, conn)
 		const lost = "SELECT (SELECT count(*) FROM {table}_before b LEFT JOIN ({table}_rows x LEFT JOIN {table}_rows p ON p.id = x.parent_id) ON x.ref = b.ref WHERE p.ref IS DISTINCT FROM b.parent OR x.ref IS NULL)" +
 			" + (SELECT count(*) FROM {table}_parts y LEFT JOIN {table}_rows x ON x.id = y.row_id WHERE x.ref IS DISTINCT FROM 1 + y.n % 600)"
-		if n := pgtest.Value[int](t, conn, r.Replace(lost)); n != 0 {
-			t.Errorf("%s: expected all references to survive, got %d others", s.name, n)
-		}
-		minted := "false"
-		if format != rekey.UID60 && format != rekey.UUID7 {
-			minted = fmt.Sprintf("sortkey.%s_node(id) <> %d", format, k.Node)
-		}
-		var n, wrong int
-		must(t, conn.QueryRow(t.Context(), r.Replace(fmt.Sprintf("SELECT count(*), count(*) FILTER (WHERE sortkey.%s_time(id) < now() - interval '1 day' OR %s) FROM {table}_rows WHERE ref > 9000", format, minted))).Scan(&n, &wrong))
-		if n != 20 || wrong != 0 {
-			t.Errorf("%s: expected 20 rows with IDs of node number %d, got %d rows, %d with others", s.name, k.Node, n, wrong)
-		}
-		want := map[rekey.Format]string{rekey.Snowflake: "sortkey.next_snowflake(%d)", rekey.SnowflakeSI: "sortkey.next_snowflake_si(%d)", rekey.UID60: "sortkey.next_uid60()", rekey.Sno: "sortkey.next_sno(%d, %d)", rekey.UUID7: "sortkey.next_uuid7()"}[format]
+		want(t, s.name+": lost references", j.one(r.Replace(lost)), "0")
+		minted, value := "false", ""
 		switch format {
 		case rekey.Snowflake, rekey.SnowflakeSI:
-			want = fmt.Sprintf(want, k.Node)
+			value = fmt.Sprintf("sortkey.next_%s(%d)", strings.ReplaceAll(string(format), "-", "_"), k.Node)
 		case rekey.Sno:
-			want = fmt.Sprintf(want, k.Meta, k.Node)
+			value = fmt.Sprintf("sortkey.next_sno(%d, %d)", k.Meta, k.Node)
+		default:
+			value = fmt.Sprintf("sortkey.next_%s()", format)
+		}
+		if k.Node > 0 {
+			minted = fmt.Sprintf("sortkey.%s_node(id) <> %d", format, k.Node)
 		}
 		if s.key != "" {
-			want = "none"
+			value = "none"
 		}
-		if got := pgtest.Value[string](t, conn, "SELECT coalesce(column_default, 'none') FROM information_schema.columns WHERE table_name = $1 AND column_name = 'id'", s.name+"_rows"); got != want {
-			t.Errorf("%s: expected the default %s, got %s", s.name, want, got)
-		}
+		want(t, s.name+": rows of today, and rows with an earlier time or another node number",
+			j.one(r.Replace(fmt.Sprintf("SELECT count(*), count(*) FILTER (WHERE sortkey.%s_time(id) < now() - interval '1 day' OR %s) FROM {table}_rows WHERE ref > 9000", format, minted))), "20|0")
+		want(t, s.name+": the default", j.one("SELECT coalesce(column_default, 'none') FROM information_schema.columns WHERE table_name = $1 AND column_name = 'id'", s.name+"_rows"), value)
 	}
 }
 
 // More rows of one millisecond than there are IDs push later rows to the next
 // milliseconds, and their order stays right.
 func TestCrowdedTimes(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, `CREATE TABLE crowd (id bigserial PRIMARY KEY, at timestamptz NOT NULL);
-			INSERT INTO crowd (at) SELECT timestamptz '2024-03-03Z' + (i % 3) * interval '1 ms' FROM generate_series(1, 30000) i;
-			CREATE TABLE before AS TABLE crowd`)
-		spec := rekey.Spec{Keys: []rekey.Key{{Table: "crowd", Format: rekey.Snowflake, Node: 7, BackfillNode: 8, Times: rekey.Times{Column: "at"}}}}
-		db.Exec(t, "ALTER TABLE crowd ADD ref bigint; ALTER TABLE before ADD ref bigint; UPDATE crowd SET ref = id; UPDATE before SET ref = id")
-		mustRun(t, db.SQL(t), spec, rekey.Options{}, steps...)
-		idOrder{Key: spec.Keys[0], name: "crowd", at: "at", late: 10 * time.Millisecond, rows: "SELECT n.id AS new, b.* FROM before b JOIN crowd n USING (ref)"}.verify(t, db.Conn(t))
+	const tables = `CREATE TABLE crowd (id bigserial PRIMARY KEY, at timestamptz NOT NULL, ref bigint);
+		INSERT INTO crowd (at) SELECT timestamptz '2024-03-03Z' + (i % 3) * interval '1 ms' FROM generate_series(1, 15000) i;
+		UPDATE crowd SET ref = id; CREATE TABLE before AS TABLE crowd`
+	spec := rekey.Spec{Keys: []rekey.Key{{Table: "crowd", Format: rekey.Snowflake, Node: 7, BackfillNode: 8, Times: rekey.Times{Column: "at"}}}}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		j.run(steps...)
+		idOrder{Key: spec.Keys[0], name: "crowd", at: "at", late: 10 * time.Millisecond, rows: "SELECT n.id AS new, b.* FROM before b JOIN crowd n USING (ref)"}.verify(t, j.db.Conn(t))
 	})
 }
 
 // References can have another type than the key.
 func TestReferenceTypes(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		types := [][2]string{{"smallint", "integer"}, {"integer", "bigint"}, {"bigint", "integer"}, {"integer", "smallint"},
-			{"text", "varchar(40)"}, {"varchar(26)", "text"}, {"char(26)", "text"}, {"text", "char(26)"}}
-		spec := rekey.Spec{}
-		const insert = "INSERT INTO keys_%[1]d (id) VALUES ('%[2]s'); INSERT INTO references_%[1]d VALUES ('%[2]s', '%[2]s')"
-		key := func(i, n int) string {
-			if i < 4 {
-				return fmt.Sprint(n)
-			}
-			return ulidLibrary.key(n)
+	types := [][2]string{{"smallint", "integer"}, {"integer", "bigint"}, {"bigint", "integer"}, {"integer", "smallint"},
+		{"text", "varchar(40)"}, {"varchar(26)", "text"}, {"char(26)", "text"}, {"text", "char(26)"}}
+	const insert = "INSERT INTO keys_%[1]d (id) VALUES ('%[2]s'); INSERT INTO references_%[1]d VALUES ('%[2]s', '%[2]s');"
+	key := func(i, n int) string {
+		if i < 4 {
+			return fmt.Sprint(n)
 		}
-		for i, pair := range types {
-			db.Exec(t, fmt.Sprintf("CREATE TABLE keys_%[1]d (id %[2]s PRIMARY KEY); CREATE TABLE references_%[1]d (id %[3]s, key_id %[3]s REFERENCES keys_%[1]d);", i, pair[0], pair[1])+
-				fmt.Sprintf(insert, i, key(i, 1)))
-			spec.Keys = append(spec.Keys, rekey.Key{Table: fmt.Sprintf("keys_%d", i), Format: rekey.Snowflake, Node: 2 * i, BackfillNode: 2*i + 1,
-				OldKey: "'" + key(i, 9) + "'", Times: rekey.Times{Start: sourceStart}})
-		}
-		for i, step := range steps {
-			mustRun(t, db.SQL(t), spec, rekey.Options{}, step)
-			if step == rekey.StepContract {
-				break
-			}
-			for j, pair := range types {
-				if _, err := db.SQL(t).ExecContext(t.Context(), fmt.Sprintf(insert, j, key(j, 2+i))); err != nil {
-					t.Errorf("%s refers to %s, after %s: %v", pair[1], pair[0], step, err)
-				}
+		return ulidLibrary.key(n)
+	}
+	tables, spec := "", rekey.Spec{}
+	for i, pair := range types {
+		tables += fmt.Sprintf("CREATE TABLE keys_%[1]d (id %[2]s PRIMARY KEY); CREATE TABLE references_%[1]d (id %[3]s, key_id %[3]s REFERENCES keys_%[1]d);", i, pair[0], pair[1]) +
+			fmt.Sprintf(insert, i, key(i, 1))
+		spec.Keys = append(spec.Keys, rekey.Key{Table: fmt.Sprintf("keys_%d", i), Format: rekey.Snowflake, Node: 2 * i, BackfillNode: 2*i + 1, OldKey: "'" + key(i, 9) + "'", Times: started})
+	}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		for n, step := range steps[:3] {
+			j.run(step)
+			for i := range types {
+				j.exec(fmt.Sprintf(insert, i, key(i, 2+n)))
 			}
 		}
+		j.run(rekey.StepContract)
 		for i, pair := range types {
 			const found = "SELECT count(*) || ' ' || pg_typeof(min(key_id)) FROM references_%[1]d r JOIN keys_%[1]d k ON k.id = r.key_id"
-			if got := pgtest.Value[string](t, db.Conn(t), fmt.Sprintf(found, i)); got != "4 bigint" {
-				t.Errorf("%s refers to %s: expected 4 bigints, got %s", pair[1], pair[0], got)
-			}
+			want(t, fmt.Sprintf("references of type %s to %s", pair[1], pair[0]), j.one(fmt.Sprintf(found, i)), "4 bigint")
 		}
 	})
 }
@@ -280,120 +261,93 @@ func TestInPlace(t *testing.T) {
 		{"all are bigints", "bigint", "bigint"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			installed.One(t, func(t *testing.T, db *pgtest.DB) { testInPlace(t, db, c.key, c.reference) })
+			tables := strings.NewReplacer("{key}", c.key, "{reference}", c.reference).Replace(`
+				CREATE TABLE items (id {key} GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, name text UNIQUE);
+				CREATE TABLE parts (n serial PRIMARY KEY, item_id {reference} NOT NULL REFERENCES items ON DELETE CASCADE);
+				INSERT INTO items (name) SELECT 'item ' || i FROM generate_series(1, 500) i;
+				INSERT INTO parts (item_id) SELECT 1 + i % 500 FROM generate_series(1, 1000) i`)
+			spec := rekey.Spec{Keys: []rekey.Key{{Table: "items", Format: rekey.Snowflake, Node: 20, BackfillNode: 21, InPlace: true}}}
+			oneJob(t, tables, spec, func(t *testing.T, j *job) { testInPlace(t, j, c.key == "bigint" && c.reference == "bigint") })
 		})
 	}
 }
 
-func testInPlace(t *testing.T, db *pgtest.DB, key, reference string) {
-	db.Exec(t, strings.NewReplacer("{key}", key, "{reference}", reference).Replace(`
-		CREATE TABLE items (id {key} GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, name text UNIQUE);
-		CREATE TABLE parts (n serial PRIMARY KEY, item_id {reference} NOT NULL REFERENCES items ON DELETE CASCADE);
-		INSERT INTO items (name) SELECT 'item ' || i FROM generate_series(1, 500) i;
-		INSERT INTO parts (item_id) SELECT 1 + i % 500 FROM generate_series(1, 1000) i`))
-	pool, old := db.SQL(t), db.Conn(t)
-	fresh := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = "rekeyed, public" }))
-	spec := rekey.Spec{Keys: []rekey.Key{{Table: "items", Format: rekey.Snowflake, Node: 20, BackfillNode: 21, InPlace: true}}}
-	keys := map[string]int64{}
-	insert := func(conn *pgx.Conn, name string, id *int64) int64 {
+// testInPlace rekeys items with their parts. If all are bigints, only the default changes.
+func testInPlace(t *testing.T, j *job, bigints bool) {
+	old, fresh := j.both()
+	keys := map[string]string{}
+	insert := func(s *session, name, key string) {
 		t.Helper()
-		var got int64
-		if id == nil {
-			got = pgtest.Value[int64](t, conn, "INSERT INTO items (name) VALUES ($1) RETURNING id", name)
-		} else if got = pgtest.Value[int64](t, conn, "INSERT INTO items (id, name) VALUES ($1, $2) RETURNING id", *id, name); got != *id {
-			t.Errorf("%s: expected the key %d, got %d", name, *id, got)
+		keys[name] = s.one("INSERT INTO items (id, name) VALUES ("+key+", $1) RETURNING id", name)
+		s.do("INSERT INTO parts (item_id) VALUES ($1)", keys[name])
+		if key != "DEFAULT" {
+			want(t, "the key of "+name, keys[name], key)
 		}
-		pgtest.Value[int](t, conn, "INSERT INTO parts (item_id) VALUES ($1) RETURNING n", got)
-		keys[name] = got
-		return got
 	}
 	insertOld := func(name string) {
 		t.Helper()
-		if id := insert(old, name, nil); id > 1000 {
-			t.Errorf("%s: expected a key from the sequence, got %d", name, id)
+		insert(old, name, "DEFAULT")
+		if len(keys[name]) > 3 {
+			t.Errorf("%s: expected a key from the sequence, got %s", name, keys[name])
 		}
 	}
-	check := func(conn *pgx.Conn) {
+	check := func(s *session) {
 		t.Helper()
-		for name, id := range keys {
-			var got int64
-			var parts int
-			must(t, conn.QueryRow(t.Context(), "SELECT id, (SELECT count(*) FROM parts WHERE item_id = id) FROM items WHERE name = $1", name).Scan(&got, &parts))
-			if got != id || parts != 1 {
-				t.Errorf("%s: expected the key %d with one part, got %d with %d", name, id, got, parts)
-			}
+		for name, key := range keys {
+			want(t, "the key of "+name+" and its count of parts", s.one("SELECT id, (SELECT count(*) FROM parts WHERE item_id = id) FROM items WHERE name = $1", name), key+"|1")
 		}
 	}
-	mustRun(t, pool, spec, rekey.Options{}, rekey.StepExpand)
+	j.run(rekey.StepExpand)
 	insertOld("old after expand")
-	if key == "bigint" && reference == "bigint" {
-		// Only the default changes, so the other steps have nothing to do.
-		wantStatus(t, pool, rekey.StepExpand, rekey.StepContract)
+	if bigints { // the other steps have nothing to do
+		j.wantStatus(rekey.StepExpand, rekey.StepContract)
 		for _, step := range []rekey.Step{rekey.StepBackfill, rekey.StepValidate} {
-			if err := run(t.Context(), pool, step, spec, rekey.Options{}); err != nil && !errors.Is(err, rekey.ErrStep) {
+			if err := j.try(t.Context(), step, rekey.Options{}); err != nil && !errors.Is(err, rekey.ErrStep) {
 				t.Error(err)
 			}
-			wantStatus(t, pool, rekey.StepExpand, rekey.StepContract)
+			j.wantStatus(rekey.StepExpand, rekey.StepContract)
 			insertOld("old after " + string(step))
 		}
 	} else {
-		mustRun(t, pool, spec, rekey.Options{}, rekey.StepBackfill)
+		j.run(rekey.StepBackfill)
 		insertOld("old after backfill")
-		mustRun(t, pool, spec, rekey.Options{}, rekey.StepValidate)
+		j.run(rekey.StepValidate)
 		insertOld("old after validate")
-		id := pgtest.Value[int64](t, fresh, "SELECT sortkey.next_snowflake(5)")
-		insert(fresh, "new after validate", &id)
+		insert(fresh, "new after validate", j.one("SELECT sortkey.next_snowflake(5)"))
 		insertOld("old after new")
 		check(fresh)
 	}
-	mustRun(t, pool, spec, rekey.Options{}, rekey.StepContract)
-	insert(fresh, "new after contract", nil)
-	if node := pgtest.Value[int](t, fresh, "SELECT sortkey.snowflake_node($1)", keys["new after contract"]); node != 20 {
-		t.Errorf("expected a Snowflake of node number 20, got %d", keys["new after contract"])
-	}
-	conn := db.Conn(t)
-	check(conn)
-	if n := pgtest.Value[int](t, conn, "SELECT count(*) FROM items WHERE id <= 500 AND name <> 'item ' || id"); n != 0 {
-		t.Errorf("expected existing rows to keep their keys, got %d others", n)
-	}
-	if n := pgtest.Value[int](t, conn, "SELECT count(*) FROM parts WHERE n <= 1000 AND item_id <> 1 + n % 500"); n != 0 {
-		t.Errorf("expected existing rows to keep their references, got %d others", n)
-	}
-	for _, column := range []string{"items.id", "parts.item_id"} {
-		relation, name, _ := strings.Cut(column, ".")
-		if got := pgtest.Value[string](t, conn, "SELECT data_type FROM information_schema.columns WHERE table_schema = 'public' AND table_name = $1 AND column_name = $2", relation, name); got != "bigint" {
-			t.Errorf("%s: expected bigint, got %s", column, got)
-		}
-	}
+	j.run(rekey.StepContract)
+	insert(fresh, "new after contract", "DEFAULT")
+	want(t, "the node number of "+keys["new after contract"], fresh.one("SELECT sortkey.snowflake_node($1)", keys["new after contract"]), "20")
+	check(old)
+	want(t, "existing rows with other keys", old.one("SELECT count(*) FROM items WHERE id <= 500 AND name <> 'item ' || id"), "0")
+	want(t, "existing rows with other references", old.one("SELECT count(*) FROM parts WHERE n <= 1000 AND item_id <> 1 + n % 500"), "0")
+	want(t, "the types", old.one("SELECT DISTINCT pg_typeof(id) || ' ' || pg_typeof(item_id) FROM items JOIN parts ON item_id = id"), "bigint bigint")
 }
 
 // A UID60 has no node number, so IDs of existing rows with times since expand would equal new
 // ones. These rows get new IDs, in their order.
 func TestUID60OfNow(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, `CREATE TABLE crowd (id bigserial PRIMARY KEY, at timestamptz NOT NULL, ref bigint);
-			INSERT INTO crowd (at) SELECT now() + interval '1 s' - n * interval '1 s' FROM generate_series(0, 100) n;
-			INSERT INTO crowd (at) SELECT now() FROM generate_series(1, 200 * 170); UPDATE crowd SET ref = id`)
-		pool := db.SQL(t)
-		spec := rekey.Spec{Keys: []rekey.Key{{Table: "crowd", Format: rekey.UID60, Times: rekey.Times{Column: "at"}}}}
-		mustRun(t, pool, spec, rekey.Options{}, rekey.StepExpand)
-		// A third of the sequence numbers of 200 ms that have yet to come
-		var soon time.Time
+	const crowd = 200 * 170 // a third of the sequence numbers of 200 ms
+	tables := fmt.Sprintf(`CREATE TABLE crowd (id bigserial PRIMARY KEY, at timestamptz NOT NULL, ref bigint);
+		INSERT INTO crowd (at) SELECT now() + interval '1 s' - n * interval '1 s' FROM generate_series(0, 100) n;
+		INSERT INTO crowd (at) SELECT now() FROM generate_series(1, %d); UPDATE crowd SET ref = id`, crowd)
+	spec := rekey.Spec{Keys: []rekey.Key{{Table: "crowd", Format: rekey.UID60, Times: rekey.Times{Column: "at"}}}}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		j.run(rekey.StepExpand)
+		var soon time.Time // the last one of times that have yet to come
 		for ahead := 500 * time.Millisecond; time.Until(soon) < 300*time.Millisecond; ahead *= 2 {
-			db.Exec(t, fmt.Sprintf("UPDATE crowd SET at = now() + (%d + ref / 170) * interval '1 ms' WHERE ref > 101", ahead.Milliseconds()))
-			soon = pgtest.Value[time.Time](t, db.Conn(t), "SELECT max(at) FROM crowd")
+			j.exec(fmt.Sprintf("UPDATE crowd SET at = now() + (%d + ref / 170) * interval '1 ms' WHERE ref > 101", ahead.Milliseconds()))
+			soon = pgtest.Value[time.Time](t, j.db.Conn(t), "SELECT max(at) FROM crowd")
 		}
-		db.Exec(t, "CREATE TABLE before AS SELECT id, at FROM crowd")
+		j.exec("CREATE TABLE before AS SELECT id, at FROM crowd")
 		for time.Until(soon) > 0 {
-			db.Exec(t, "INSERT INTO crowd (at) SELECT '2025-05-05Z' FROM generate_series(1, 2000)")
+			j.exec("INSERT INTO crowd (at) SELECT '2025-05-05Z' FROM generate_series(1, 2000)")
 		}
-		mustRun(t, pool, spec, rekey.Options{}, steps[1:]...)
-		var rows, disordered int
-		must(t, db.Conn(t).QueryRow(t.Context(), "SELECT count(*), count(*) FILTER (WHERE new <= previous) FROM (SELECT n.id AS new, lag(n.id) OVER (ORDER BY b.at, b.id) AS previous FROM before b JOIN crowd n ON n.ref = b.id) q").Scan(&rows, &disordered))
-		if rows != 101+200*170 || disordered != 0 {
-			t.Errorf("expected %d rows in the order of (time, old key), got %d rows, %d in another order", 101+200*170, rows, disordered)
-		}
+		j.run(steps[1:]...)
+		const disordered = "SELECT count(*), count(*) FILTER (WHERE new <= previous) FROM (SELECT n.id AS new, lag(n.id) OVER (ORDER BY b.at, b.id) AS previous FROM before b JOIN crowd n ON n.ref = b.id) q"
+		want(t, "the rows, and those in another order than that of (time, old key)", j.one(disordered), fmt.Sprintf("%d|0", 101+crowd))
 	})
 }
 
@@ -401,20 +355,16 @@ func TestUID60OfNow(t *testing.T) {
 func TestCollations(t *testing.T) {
 	t.Parallel()
 	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, `CREATE TABLE names (id text COLLATE "C" PRIMARY KEY, name text COLLATE "C" UNIQUE);
+		j := newJob(t, db, `CREATE TABLE names (id text COLLATE "C" PRIMARY KEY, name text COLLATE "C" UNIQUE);
 			CREATE TABLE uses (name_id text COLLATE "en-x-icu" REFERENCES names, loose_id varchar(20) COLLATE "POSIX", UNIQUE (name_id, loose_id));
 			INSERT INTO names VALUES ('a', 'a'), ('B', 'B');
-			INSERT INTO uses VALUES ('a', 'B'), ('B', 'a')`)
-		spec := rekey.Spec{Keys: []rekey.Key{{Table: "names", Format: rekey.Sno, Node: 1, BackfillNode: 2, OldKey: "gen_random_uuid()", Times: started}},
-			References: []rekey.Reference{{Table: "uses", Column: "loose_id", To: "names"}}}
-		pool := db.SQL(t)
-		b := &board{TB: t, db: db}
-		old, fresh := b.session("public"), b.session("rekeyed, public")
-		for i, step := range steps {
-			mustRun(t, pool, spec, rekey.Options{}, step)
-			if step == rekey.StepContract {
-				break
-			}
+			INSERT INTO uses VALUES ('a', 'B'), ('B', 'a')`, rekey.Spec{
+			Keys:       []rekey.Key{{Table: "names", Format: rekey.Sno, Node: 1, BackfillNode: 2, OldKey: "gen_random_uuid()", Times: started}},
+			References: []rekey.Reference{{Table: "uses", Column: "loose_id", To: "names"}},
+		})
+		old, fresh := j.both()
+		for i, step := range steps[:3] {
+			j.run(step)
 			old.do("INSERT INTO names VALUES ($1, $1)", fmt.Sprint("c", i))
 			old.do("INSERT INTO uses VALUES ($1, $1)", fmt.Sprint("c", i))
 			// The triggers for a changed and for a deleted key
@@ -422,9 +372,121 @@ func TestCollations(t *testing.T) {
 			old.do("UPDATE names SET id = 'e' WHERE id = 'd'")
 			old.do("DELETE FROM names WHERE id = 'e'")
 		}
+		j.run(rekey.StepContract)
 		fresh.do("INSERT INTO uses (name_id, loose_id) SELECT id, id FROM names WHERE name = 'a'")
-		if got := fresh.all("SELECT n.name, l.name FROM uses u JOIN names n ON n.id = u.name_id JOIN names l ON l.id = u.loose_id ORDER BY 1, 2"); strings.Join(got, " ") != "B|a a|B a|a c0|c0 c1|c1 c2|c2" {
-			t.Errorf("expected all references, got %q", got)
+		want(t, "the references", fresh.all("SELECT n.name, l.name FROM uses u JOIN names n ON n.id = u.name_id JOIN names l ON l.id = u.loose_id ORDER BY 1, 2"), "B|a,a|B,a|a,c0|c0,c1|c1,c2|c2")
+	})
+}
+
+// Times in keys of other libraries, and in columns of numbers. The keys of a table are in the
+// order of their times. The first ones of KSUID and xid are the examples of their documentation.
+func TestTimesOfKeys(t *testing.T) {
+	type table struct {
+		name, id, columns string // the definition of the key, and the other columns
+		oldKey            string
+		times             rekey.Times
+		rows              []string // values, and the expected time
+	}
+	list := []table{
+		{name: "ksuid", id: "varchar(27)", oldKey: "'k' || nextval('public.keys')", times: rekey.Times{Key: rekey.KeyKSUID}, rows: []string{
+			"'0ujtsYcgvSTl8PAuAdqWYSMnLOv' 2017-10-10T04:00:47Z", "'0ujtsYcgvSTl8PAuAdqWYSMnLOw' 2017-10-10T04:00:47Z", "'1HCpXwx2EK9oYluWbacgeCnFcLf' 2019-02-15T07:32:57Z", "'1hCpXwx2EK9oYluWbacgeCnFcLf' 2020-09-08T00:29:31Z",
+		}},
+		{name: "xid", id: "char(20)", oldKey: "'k' || nextval('public.keys')", times: rekey.Times{Key: rekey.KeyXID}, rows: []string{
+			"'9m4e2mr0ui3e8a215n4g' 2011-03-22T17:50:19Z", "'9m4e2mr0ui3e8a215n50' 2011-03-22T17:50:19Z", "'c0000000000000000000' 2021-01-14T08:25:36Z",
+		}},
+		{name: "ulid_uuid", id: "uuid", times: rekey.Times{Key: rekey.KeyULID}, rows: []string{
+			"'0185f0a1-2c00-ffff-0000-000000000000' 2023-01-27T00:29:32.544Z", "'0185f0a1-2c04-0000-0000-000000000000' 2023-01-27T00:29:32.548Z",
+		}},
+		{name: "ulid_lower", id: "text", times: rekey.Times{Key: rekey.KeyULID}, rows: []string{
+			"'01gqra2b00zzzzzzzzzzzzzzzz' 2023-01-27T00:29:32.544Z", "'01gqra2b040000000000000000' 2023-01-27T00:29:32.548Z",
+		}},
+		{name: "uuidv7_text", id: "text", oldKey: "gen_random_uuid()::text", times: rekey.Times{Key: rekey.KeyUUIDv7}, rows: []string{
+			"'0185F0A1-2C00-7FFF-8000-000000000000' 2023-01-27T00:29:32.544Z", "'0185F0A1-2C04-7000-8000-000000000000' 2023-01-27T00:29:32.548Z",
+		}},
+		{name: "uuidv7_hex", id: "char(32)", oldKey: "replace(gen_random_uuid()::text, '-', '')", times: rekey.Times{Key: rekey.KeyUUIDv7}, rows: []string{
+			"'0185f0a12c007fff8000000000000000' 2023-01-27T00:29:32.544Z", "'0185f0a12c0470008000000000000000' 2023-01-27T00:29:32.548Z",
+		}},
+		// As in Mattermost, whose keys have no times.
+		{name: "milliseconds", id: "varchar(26)", columns: ", createat bigint", oldKey: "'k' || nextval('public.keys')", times: rekey.Times{Column: "createat", Start: sourceStart}, rows: []string{
+			"'z', 1587380000000 2020-04-20T10:53:20Z", "'b', 1587380000004 2020-04-20T10:53:20.004Z", "'a', NULL 2023-04-05T06:07:08.009Z",
+		}},
+		{name: "seconds", id: "bigserial", columns: ", createat integer", times: rekey.Times{Column: "createat", Unit: time.Second}, rows: []string{
+			"9, 1587380000 2020-04-20T10:53:20Z", "7, 1587380001 2020-04-20T10:53:21Z",
+		}},
+	}
+	create, spec := "CREATE SEQUENCE keys START 1000;", rekey.Spec{}
+	for i, x := range list {
+		create += fmt.Sprintf("CREATE TABLE %[1]s_rows (id %[2]s PRIMARY KEY%[3]s, n serial, name text);", x.name, x.id, x.columns)
+		for _, row := range x.rows {
+			create += fmt.Sprintf("INSERT INTO %s_rows VALUES (%s);", x.name, row[:strings.LastIndex(row, " ")])
 		}
+		spec.Keys = append(spec.Keys, rekey.Key{Table: x.name + "_rows", Format: rekey.Sno, Node: 2 * i, BackfillNode: 2*i + 1, OldKey: x.oldKey, Times: x.times})
+	}
+	oneJob(t, create, spec, func(t *testing.T, j *job) {
+		j.run(steps[:3]...)
+		for _, x := range list {
+			j.exec(fmt.Sprintf("INSERT INTO %s_rows (rekey_id, name) VALUES ('42424242-4242-4242-4242-424242424242', 'new')", x.name))
+		}
+		if got := j.one("SELECT id FROM ulid_lower_rows WHERE name = 'new'"); len(got) != 26 || got != strings.ToLower(got) {
+			t.Errorf("expected a ULID in lower case, got %s", got)
+		}
+		for _, x := range list {
+			j.exec(fmt.Sprintf("DELETE FROM %s_rows WHERE name = 'new'", x.name))
+		}
+		j.run(rekey.StepContract)
+		conn := j.db.Conn(t)
+		for _, x := range list {
+			for i, row := range x.rows {
+				at, err := time.Parse(time.RFC3339, row[strings.LastIndex(row, " ")+1:])
+				must(t, err)
+				if got := pgtest.Value[time.Time](t, conn, fmt.Sprintf("SELECT sortkey.sno_time(id) FROM %s_rows WHERE n = $1", x.name), i+1); got.Sub(at.Truncate(4*time.Millisecond)).Abs() > 4*time.Millisecond {
+					t.Errorf("%s, row %d: expected the time %v, got %v", x.name, i+1, at, got)
+				}
+			}
+			want(t, x.name+": IDs in another order than that of the times", j.one(fmt.Sprintf("SELECT count(*) FROM (SELECT id <= lag(id) OVER (ORDER BY n) AS wrong FROM %s_rows) x WHERE wrong", x.name)), "0")
+		}
+	})
+}
+
+// Inspect names the column and a row without a time. With Times.Start, such rows have that time.
+func TestRowsWithoutTimes(t *testing.T) {
+	const infinite = "column public.{t}.created_at is infinite in 1 rows, such as the one with key 7; correct these times, or set Times.Start to the time of such rows"
+	tables, spec, problems := "", rekey.Spec{}, ""
+	for i, c := range []struct{ change, problem string }{
+		{"ALTER TABLE {t} ALTER created_at DROP NOT NULL; UPDATE {t} SET created_at = NULL WHERE id IN (5, 6);", ""},
+		{"UPDATE {t} SET created_at = 'infinity' WHERE id = 7;", infinite},
+		{"UPDATE {t} SET created_at = '-infinity' WHERE id = 7;", infinite},
+		{"ALTER TABLE {t} ALTER created_at TYPE timestamp; UPDATE {t} SET created_at = 'infinity' WHERE id = 7;", infinite},
+	} {
+		table := fmt.Sprint("events_", i)
+		tables += strings.ReplaceAll(events(10), "events", table) + strings.ReplaceAll(c.change, "{t}", table)
+		if c.problem != "" {
+			problems += strings.ReplaceAll(c.problem, "{t}", table) + "\n"
+		}
+		spec.Keys = append(spec.Keys, rekey.Key{Table: table, Format: rekey.Snowflake, Node: 2 * i, BackfillNode: 2*i + 1, Times: created})
+	}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		plan := j.inspect()
+		want(t, "the problems", lines(plan.Problems), problems)
+		want(t, "the notes", lines(plan.Notes), "column public.events_0.created_at is NULL in 2 rows, such as the one with key 5; they get IDs of 2021-01-01T00:00:00Z, the first instant of the format, in order; set Times.Start for another time\n")
+		for i := range j.spec.Keys {
+			j.spec.Keys[i].Times.Start = sourceStart
+		}
+		plan = j.inspect()
+		want(t, "the problems and the notes with Times.Start", lines(plan.Problems)+lines(plan.Notes), "")
+		j.run(steps...)
+		for _, k := range j.spec.Keys {
+			want(t, "rows of "+k.Table+" with earlier or later times", j.one("SELECT count(*) FROM "+k.Table+" WHERE sortkey.snowflake_time(id) < '2021-01-01'::timestamptz + interval '1 day' OR sortkey.snowflake_time(id) > now()"), "0")
+		}
+	})
+}
+
+// Rows whose time becomes infinite or NULL after expand don't end the backfill.
+func TestTimesThatBecomeInfinite(t *testing.T) {
+	oneJob(t, events(10), eventsSpec, func(t *testing.T, j *job) {
+		j.run(rekey.StepExpand)
+		j.exec("UPDATE events SET created_at = 'infinity' WHERE id = 7; UPDATE events SET created_at = '-infinity' WHERE id = 3; ALTER TABLE events ALTER created_at DROP NOT NULL; UPDATE events SET created_at = NULL WHERE id = 5")
+		j.run(rekey.StepBackfill)
+		want(t, "the rows without a time, at the first instant", j.one("SELECT string_agg(id::text, ' ' ORDER BY rekey_id) FROM (SELECT * FROM events ORDER BY rekey_id LIMIT 3) e WHERE sortkey.snowflake_time(rekey_id) < '2021-01-02'"), "3 5 7")
 	})
 }

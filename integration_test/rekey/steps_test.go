@@ -1,9 +1,7 @@
 package rekey
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,71 +14,87 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/rekey"
 )
 
-// steps are the steps in order.
-var steps = []rekey.Step{rekey.StepExpand, rekey.StepBackfill, rekey.StepValidate, rekey.StepContract}
-
-// run runs a step.
-func run(ctx context.Context, db *sql.DB, step rekey.Step, spec rekey.Spec, o rekey.Options) error {
-	o.Config = cmp.Or(o.Config, config)
-	switch step {
-	case rekey.StepExpand:
-		return rekey.Expand(ctx, db, spec, o)
-	case rekey.StepBackfill:
-		return rekey.Backfill(ctx, db, o)
-	case rekey.StepValidate:
-		return rekey.Validate(ctx, db, o)
-	case rekey.StepContract:
-		return rekey.Contract(ctx, db, o)
-	case rekey.StepAbort:
-		return rekey.Abort(ctx, db, o)
-	}
-	return fmt.Errorf("unknown step %q", step)
-}
-
-// mustRun runs steps, and fails the test on an error.
-func mustRun(t testing.TB, db *sql.DB, spec rekey.Spec, o rekey.Options, list ...rekey.Step) {
-	t.Helper()
-	for _, step := range list {
-		if err := run(t.Context(), db, step, spec, o); err != nil {
-			t.Fatalf("%s: %v", step, err)
+// The way of a shop, from the first step to the last, by a role that owns the tables and
+// has no other privileges. Programs of both versions work between the steps.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		s := newShop(t, db, 4000)
+		s.snapshot()
+		before := s.dump("--schema-only")
+		plan := s.inspect()
+		if len(plan.Problems) > 0 {
+			t.Fatalf("expected no problems, got %v", plan.Problems)
 		}
-	}
-}
+		sameDump(t, "Inspect", before, s.dump("--schema-only"))
+		checkPlan(t, plan)
 
-// wantStatus fails the test unless the state of the rekey has these steps.
-func wantStatus(t testing.TB, db *sql.DB, step, next rekey.Step) {
-	t.Helper()
-	s, err := rekey.ReadStatus(t.Context(), db, rekey.Options{Config: config})
-	must(t, err)
-	if s.Step != step || s.Next != next {
-		t.Errorf("expected the status %q, next %q, got %q, next %q (%s)", step, next, s.Step, s.Next, s.Action)
-	}
+		var mu sync.Mutex
+		reported := map[string]bool{} // the actions that are done
+		o := rekey.Options{Progress: func(p rekey.Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			if p.Done {
+				reported[string(p.Step)+": "+p.Action] = true
+			}
+		}}
+		s.wantStatus("", rekey.StepExpand)
+		old := s.program("old", false)
+		old.probe(t)
+		for i, step := range steps[:3] {
+			s.runWith(o, step)
+			s.wantStatus(step, steps[i+1])
+			old.probe(t)
+			s.verify(oldPath)
+			want(t, "the reserved node numbers after "+string(step), s.nodes(), shopNodes)
+			if step != rekey.StepExpand {
+				s.agree(plan, 0)
+			}
+		}
+		s.runWith(o, rekey.StepContract)
+		s.wantStatus("", rekey.StepExpand)
+		for _, a := range plan.Actions {
+			if title := string(a.Step) + ": " + a.Title; slices.Contains(steps, a.Step) && !reported[title] {
+				t.Errorf("expected progress about %q, got %v", title, reported)
+			}
+		}
+		fresh := s.program("new", true)
+		fresh.takeOver(old)
+		fresh.probe(t)
+		s.verify(oldPath)
+		s.verifyIDs()
+		s.verifyPrograms(fresh)
+		want(t, "the reserved node numbers after contract", s.nodes(), shopDefaultNodes)
+		must(t, migrations.Check(t.Context(), s.pool, config))
+		wantDifference(t, before, s.dump("--schema-only"), shopDifference)
+	})
 }
 
 // dump returns the output of pg_dump for the application's schemas.
-func (s *shop) dump(t testing.TB, options ...string) string {
-	t.Helper()
-	u, err := url.Parse(s.URL)
-	must(t, err)
+func (j *job) dump(options ...string) string {
+	j.Helper()
+	u, err := url.Parse(j.db.URL)
+	must(j, err)
 	u.Host = "127.0.0.1:5432" // in the container
 	command := append([]string{"pg_dump", "--exclude-schema=sortkey", "--exclude-schema=sortkey_internal", "--exclude-schema=before"}, options...)
-	out, err := pgtest.Exec(t, s.Container(), "root", append(command, u.String())...)
-	must(t, err)
+	out, err := pgtest.Exec(j, j.db.Container(), "root", append(command, u.String())...)
+	must(j, err)
 	out = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`).ReplaceAllString(out, "")
-	return strings.ReplaceAll(out, s.Name, "shop")
+	return strings.ReplaceAll(out, j.db.Name, "shop")
 }
 
-// data returns the rows of a dump, sorted.
-func (s *shop) data(t testing.TB) string {
-	t.Helper()
-	lines := strings.Split(s.dump(t, "--data-only"), "\n")
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+// dumps returns the dump of the schemas, and the sorted lines of that of the rows.
+func (j *job) dumps() (schema, data string) {
+	j.Helper()
+	rows := strings.Split(j.dump("--data-only"), "\n")
+	slices.Sort(rows)
+	return j.dump("--schema-only"), strings.Join(rows, "\n")
 }
 
 var (
@@ -134,7 +148,7 @@ func difference(before, after string) (list []string) {
 	return list
 }
 
-// wantDifference fails the test unless the dumps differ in these statements only.
+// wantDifference fails the test unless the dumps of schemas differ in these statements only.
 func wantDifference(t testing.TB, before, after string, want []string) {
 	t.Helper()
 	got := difference(before, after)
@@ -154,20 +168,20 @@ func wantDifference(t testing.TB, before, after string, want []string) {
 	}
 }
 
-// same fails the test unless two dumps are equal.
-func same(t testing.TB, what, before, after string) {
+// sameDump fails the test unless two dumps are equal.
+func sameDump(t testing.TB, what, before, after string) {
 	t.Helper()
-	if before == after {
-		return
+	if before != after {
+		t.Errorf("%s: expected equal dumps, got the differences %q", what, difference(before, after))
 	}
-	b, a := strings.Split(before, "\n"), strings.Split(after, "\n")
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			t.Errorf("%s: expected equal dumps, got in line %d\n%s\ninstead of\n%s\ndifferences: %q", what, i+1, a[i], b[i], difference(before, after))
-			return
-		}
-	}
-	t.Errorf("%s: expected equal dumps, got %d lines instead of %d", what, len(a), len(b))
+}
+
+// wantDumps fails the test unless the dumps are equal to earlier ones.
+func (j *job) wantDumps(what, schema, data string) {
+	j.Helper()
+	gotSchema, gotData := j.dumps()
+	sameDump(j, what+", schema", schema, gotSchema)
+	sameDump(j, what+", rows", data, gotData)
 }
 
 // shopDifference is the difference of the dumps of a shop before expand and after
@@ -196,7 +210,7 @@ var shopDifference = []string{
 	"- ALTER TABLE public.categories ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY ( SEQUENCE NAME public.categories_id_seq START WITH 1 INCREMENT BY 1 NO MINVALUE NO MAXVALUE CACHE 1 )",
 
 	"- public.products: id uuid DEFAULT gen_random_uuid() NOT NULL",
-	"+ public.products: id uuid DEFAULT sortkey.next_sno(0, 60000) NOT NULL",
+	"+ public.products: id uuid DEFAULT sortkey.next_uuid7() NOT NULL",
 	"- public.products: category_id smallint NOT NULL",
 	"+ public.products: category_id bigint NOT NULL",
 
@@ -212,7 +226,7 @@ var shopDifference = []string{
 	`+ billing."Payments": id uuid NOT NULL`,
 
 	"- public.reviews: id integer NOT NULL",
-	"+ public.reviews: id bigint DEFAULT sortkey.next_snowflake(1006) NOT NULL",
+	"+ public.reviews: id uuid DEFAULT sortkey.next_uuid7() NOT NULL",
 	"- ALTER TABLE public.reviews ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY ( SEQUENCE NAME public.reviews_id_seq START WITH 1 INCREMENT BY 1 NO MINVALUE NO MAXVALUE CACHE 1 )",
 
 	// The comment tells sortkey audit the type.
@@ -236,81 +250,6 @@ var shopDifference = []string{
 	"+ CREATE STATISTICS public.orders_of_status (ndistinct, dependencies) ON status, customer_id FROM public.orders",
 }
 
-// The way of a shop, from the first step to the last, by a role that owns the tables and
-// has no other privileges. Programs of both versions work between the steps.
-func TestSteps(t *testing.T) {
-	t.Parallel()
-	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
-		s := newShop(t, db, 4000)
-		ctx, spec := t.Context(), shopSpec()
-		s.snapshot(t)
-		before := s.dump(t, "--schema-only")
-		plan, err := rekey.Inspect(ctx, s.owner, spec, rekey.Options{Config: config})
-		must(t, err)
-		if len(plan.Problems) > 0 {
-			t.Fatalf("expected no problems, got %v", plan.Problems)
-		}
-		same(t, "Inspect", before, s.dump(t, "--schema-only"))
-		checkPlan(t, plan)
-
-		var mu sync.Mutex
-		reported := map[rekey.Step]map[string]bool{} // the actions that are done
-		o := rekey.Options{Progress: func(p rekey.Progress) {
-			mu.Lock()
-			defer mu.Unlock()
-			if reported[p.Step] == nil {
-				reported[p.Step] = map[string]bool{}
-			}
-			if p.Done {
-				reported[p.Step][p.Action] = true
-			}
-		}}
-		wantStatus(t, s.owner, "", rekey.StepExpand)
-		old := s.program(t, "old", false)
-		old.probe(t)
-		for i, step := range steps {
-			mustRun(t, s.owner, spec, o, step)
-			if step == rekey.StepContract {
-				wantStatus(t, s.owner, "", rekey.StepExpand)
-				break
-			}
-			wantStatus(t, s.owner, step, steps[i+1])
-			old.probe(t)
-			s.verify(t, oldPath)
-			if got := s.nodes(t); got != shopNodes {
-				t.Errorf("after %s: expected the reserved node numbers %s, got %s", step, shopNodes, got)
-			}
-			if step != rekey.StepExpand {
-				agree(t, s.Conn(t), plan, 0)
-			}
-		}
-		for _, step := range steps {
-			var want []string
-			for _, a := range plan.Actions {
-				if a.Step == step {
-					want = append(want, a.Title)
-				}
-			}
-			for _, title := range want {
-				if !reported[step][title] {
-					t.Errorf("%s: expected progress about %q, got %v", step, title, reported[step])
-				}
-			}
-		}
-		fresh := s.program(t, "new", true)
-		fresh.takeOver(old)
-		fresh.probe(t)
-		s.verify(t, oldPath)
-		s.verifyIDs(t)
-		s.verifyPrograms(t, fresh)
-		if got := s.nodes(t); got != shopDefaultNodes {
-			t.Errorf("after contract: expected the reserved node numbers %s, got %s", shopDefaultNodes, got)
-		}
-		must(t, migrations.Check(ctx, s.owner, config))
-		wantDifference(t, before, s.dump(t, "--schema-only"), shopDifference)
-	})
-}
-
 // checkPlan fails the test unless the plan lists all columns that change.
 func checkPlan(t testing.TB, plan *rekey.Plan) {
 	t.Helper()
@@ -331,7 +270,7 @@ func checkPlan(t testing.TB, plan *rekey.Plan) {
 		`billing."Payments".id`:          "rekey_id text -> uuid",
 		`billing."Payments".orderId`:     "rekey_orderId bigint -> bigint public.orders",
 		`billing."Payments".customer_id`: "rekey_customer_id bigint -> bigint public.customers",
-		"public.reviews.id":              "rekey_id integer -> bigint",
+		"public.reviews.id":              "rekey_id integer -> uuid",
 		"public.reviews.product_id":      "rekey_product_id uuid -> uuid public.products",
 		"public.reviews.customer_id":     "rekey_customer_id bigint -> bigint public.customers",
 		"public.reviews.order_id":        "rekey_order_id bigint -> bigint public.orders",
@@ -358,8 +297,8 @@ func checkPlan(t testing.TB, plan *rekey.Plan) {
 
 // agree fails the test unless all references refer to the same row by both keys, and all rows
 // except for a number of rows that aren't backfilled have new keys.
-func agree(t testing.TB, conn *pgx.Conn, plan *rekey.Plan, without int) {
-	t.Helper()
+func (j *job) agree(plan *rekey.Plan, without int) {
+	j.Helper()
 	keys := map[string]rekey.Column{}
 	for _, table := range plan.Tables {
 		for _, c := range table.Columns {
@@ -369,82 +308,160 @@ func agree(t testing.TB, conn *pgx.Conn, plan *rekey.Plan, without int) {
 		}
 	}
 	quote := func(alias, column string) string { return alias + "." + pgx.Identifier{column}.Sanitize() }
+	got := "SELECT 0"
 	for _, table := range plan.Tables {
 		for _, c := range table.Columns {
 			if c.To == "" {
-				without -= pgtest.Value[int](t, conn, fmt.Sprintf("SELECT count(*) FROM %s x WHERE %s IS NULL", table.Name, quote("x", c.NewName)))
+				got += fmt.Sprintf(" + (SELECT count(*) FROM %s x WHERE %s IS NULL)", table.Name, quote("x", c.NewName))
 				continue
 			}
 			to := keys[c.To]
-			if n := pgtest.Value[int](t, conn, fmt.Sprintf("SELECT count(*) FROM %s x LEFT JOIN %s y ON %s = %s WHERE %s IS DISTINCT FROM %s",
-				table.Name, c.To, quote("y", to.Name), quote("x", c.Name), quote("x", c.NewName), quote("y", to.NewName))); n != 0 {
-				t.Errorf("%s.%s: expected both keys to refer to the same row, got %d other rows", table.Name, c.Name, n)
-			}
+			n := j.one(fmt.Sprintf("SELECT count(*) FROM %s x LEFT JOIN %s y ON %s = %s WHERE %s IS DISTINCT FROM %s",
+				table.Name, c.To, quote("y", to.Name), quote("x", c.Name), quote("x", c.NewName), quote("y", to.NewName)))
+			want(j, table.Name+"."+c.Name+": rows whose keys don't refer to the same row", n, "0")
 		}
 	}
-	if without != 0 {
-		t.Errorf("expected another row count without new keys: the difference is %d", without)
-	}
+	want(j, "the row count without new keys", j.one(got), fmt.Sprint(without))
 }
 
-// Steps reject a wrong order, and can be repeated.
-func TestStepOrder(t *testing.T) {
+// Abort at any step restores the tables: the dumps of the schema and of the rows equal
+// those from before.
+func TestAbort(t *testing.T) {
 	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		l := newLibrary(t, db, bigintLibrary)
-		l.fill(t)
-		wantStep := func(step rekey.Step) {
-			t.Helper()
-			if err := run(t.Context(), pool, step, l.spec(), rekey.Options{}); !errors.Is(err, rekey.ErrStep) {
-				t.Errorf("%s: expected %v, got %v", step, rekey.ErrStep, err)
+	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
+		s := newShop(t, db, 2000)
+		s.snapshot()
+		schema, data := s.dumps()
+		for _, a := range []struct {
+			name    string
+			steps   int
+			step    rekey.Step // is interrupted after a number of reports
+			reports int
+		}{
+			{"after expand", 1, "", 0},
+			{"in the backfill", 1, rekey.StepBackfill, 5},
+			{"after backfill", 2, "", 0},
+			{"in validate", 2, rekey.StepValidate, 12},
+			{"after validate", 3, "", 0},
+		} {
+			s.run(steps[:a.steps]...)
+			if a.step != "" {
+				if err := s.interrupt(a.step, a.reports); !errors.Is(err, context.Canceled) {
+					t.Fatalf("%s: expected it to be canceled, got %v", a.name, err)
+				}
+				status := s.wantStatus(a.step, a.step)
+				if status.Action == "" || len(status.Spec.Keys) != len(s.spec.Keys) || status.StartedAt.IsZero() || status.UpdatedAt.Before(status.StartedAt) {
+					t.Errorf("%s: expected the next action, the Spec and times, got %+v", a.name, status)
+				}
 			}
+			s.run(rekey.StepAbort)
+			s.wantStatus("", rekey.StepExpand)
+			s.wantDumps(a.name, schema, data)
+			want(t, a.name+": the reserved node numbers", s.nodes(), "")
+			s.unchanged()
 		}
-		for _, step := range []rekey.Step{rekey.StepBackfill, rekey.StepValidate, rekey.StepContract, rekey.StepAbort} {
-			wantStep(step)
-		}
-		for i, step := range steps {
-			for _, later := range steps[i+1:] {
-				wantStep(later)
-			}
-			mustRun(t, pool, l.spec(), rekey.Options{}, step)
-			if step != rekey.StepContract {
-				mustRun(t, pool, l.spec(), rekey.Options{}, step)
-				wantStatus(t, pool, step, steps[i+1])
-			}
-		}
-		wantStep(rekey.StepContract)
-		wantStep(rekey.StepAbort)
+
+		// The programs go on, also with rows from programs of the new version.
+		old := s.program("old", false)
+		old.probe(t)
+		s.run(steps[:3]...)
+		fresh := s.program("new", true)
+		old.probe(t)
+		fresh.probe(t)
+		s.run(rekey.StepAbort)
+		sameDump(t, "abort", schema, s.dump("--schema-only"))
+		s.verify(oldPath)
+		s.verifyPrograms(old, fresh)
+		old.takeOver(fresh)
+		old.probe(t)
+		s.verifyPrograms(old)
+
+		// Another attempt goes the whole way.
+		s.run(steps[:3]...)
+		old.probe(t)
+		s.run(rekey.StepContract)
+		s.verify(oldPath)
+		s.verifyIDs()
+		fresh = s.program("newer", true)
+		fresh.takeOver(old)
+		fresh.probe(t)
+		s.verifyPrograms(fresh)
+		wantDifference(t, schema, s.dump("--schema-only"), shopDifference)
 	})
 }
 
-// Expand rejects another Spec while a rekey is incomplete.
-func TestOtherSpec(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		l := newLibrary(t, db, bigintLibrary)
-		mustRun(t, db.SQL(t), l.spec(), rekey.Options{}, rekey.StepExpand)
-		other := l.spec()
-		other.Keys = other.Keys[:1]
-		if err := run(t.Context(), db.SQL(t), rekey.StepExpand, other, rekey.Options{}); !errors.Is(err, rekey.ErrStep) && !errors.Is(err, rekey.ErrRefused) {
-			t.Errorf("expected an error for another Spec, got %v", err)
+// interrupt runs a step and cancels it after a number of reports.
+func (j *job) interrupt(step rekey.Step, reports int) error {
+	ctx, cancel := context.WithCancel(j.Context())
+	defer cancel()
+	return j.try(ctx, step, rekey.Options{Progress: func(rekey.Progress) {
+		if reports--; reports == 0 {
+			cancel()
 		}
-		wantStatus(t, db.SQL(t), rekey.StepExpand, rekey.StepBackfill)
+	}})
+}
+
+// Abort can be repeated after it was interrupted.
+func TestAbortInterrupted(t *testing.T) {
+	t.Parallel()
+	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		l := newLibrary(t, db, uuid7Library)
+		schema, data := l.dumps()
+		l.run(steps[:3]...)
+		for reports := 1; ; reports++ {
+			err := l.interrupt(rekey.StepAbort, reports)
+			if err == nil {
+				break
+			}
+			wantError(t, "abort", err, context.Canceled)
+			status, err := rekey.ReadStatus(t.Context(), l.pool, rekey.Options{Config: config})
+			must(t, err)
+			if status.Step == "" {
+				break // canceled after the last action
+			}
+			l.probe(oldVersion)
+		}
+		l.wantDumps("abort", schema, data)
+	})
+}
+
+// Steps reject a wrong order and another Spec, and can be repeated.
+func TestStepOrder(t *testing.T) {
+	oneLibrary(t, bigintLibrary, func(t *testing.T, l *library) {
+		for _, step := range []rekey.Step{rekey.StepBackfill, rekey.StepValidate, rekey.StepContract, rekey.StepAbort} {
+			l.fails(step, rekey.ErrStep)
+		}
+		for i, step := range steps {
+			for _, later := range steps[i+1:] {
+				l.fails(later, rekey.ErrStep)
+			}
+			l.run(step)
+			if step != rekey.StepContract {
+				l.run(step)
+				l.wantStatus(step, steps[i+1])
+			}
+			if step == rekey.StepExpand {
+				other := *l.job
+				other.spec.Keys = l.spec.Keys[:1]
+				if err := other.try(t.Context(), step, rekey.Options{}); !errors.Is(err, rekey.ErrStep) && !errors.Is(err, rekey.ErrRefused) {
+					t.Errorf("expected an error for another Spec, got %v", err)
+				}
+				l.wantStatus(rekey.StepExpand, rekey.StepBackfill)
+			}
+		}
+		l.fails(rekey.StepContract, rekey.ErrStep)
+		l.fails(rekey.StepAbort, rekey.ErrStep)
 	})
 }
 
 // While a program runs a step, all steps of other programs fail with ErrBusy.
 func TestBusy(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		l := newLibrary(t, db, bigintLibrary)
-		l.fill(t)
+	oneLibrary(t, bigintLibrary, func(t *testing.T, l *library) {
 		for _, step := range steps {
 			var once sync.Once
 			entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			go func() {
-				done <- run(t.Context(), pool, step, l.spec(), rekey.Options{Progress: func(rekey.Progress) {
+				done <- l.try(t.Context(), step, rekey.Options{Progress: func(rekey.Progress) {
 					once.Do(func() { close(entered); <-leave })
 				}})
 			}()
@@ -454,7 +471,7 @@ func TestBusy(t *testing.T) {
 				t.Fatalf("%s: expected a call of Progress, got the end of the step: %v", step, err)
 			}
 			for _, other := range []rekey.Step{step, rekey.StepAbort} {
-				if err := run(t.Context(), pool, other, l.spec(), rekey.Options{}); !errors.Is(err, rekey.ErrBusy) {
+				if err := l.try(t.Context(), other, rekey.Options{}); !errors.Is(err, rekey.ErrBusy) {
 					t.Errorf("%s during %s: expected %v, got %v", other, step, rekey.ErrBusy, err)
 				}
 			}
@@ -464,96 +481,36 @@ func TestBusy(t *testing.T) {
 	})
 }
 
-// A step whose lock is held for longer than LockWait fails with ErrLocked. Programs of
-// both versions work, and the step can be repeated.
-func TestLocked(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		l := newLibrary(t, db, bigintLibrary)
-		l.fill(t)
-		for _, step := range steps {
-			if step == rekey.StepBackfill {
-				mustRun(t, pool, l.spec(), rekey.Options{}, step)
-				continue
-			}
-			tx, err := db.Conn(t).Begin(t.Context())
-			must(t, err)
-			_, err = tx.Exec(t.Context(), "INSERT INTO books (id, title, author_id) VALUES (900, 'held by "+string(step)+"', 1)")
-			must(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			want := rekey.ErrLocked
-			if step == rekey.StepValidate {
-				// CREATE INDEX CONCURRENTLY waits for the transaction without blocking others.
-				want = context.DeadlineExceeded
-				ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
-			}
-			err = run(ctx, pool, step, l.spec(), rekey.Options{LockTimeout: 50 * time.Millisecond, LockWait: 500 * time.Millisecond})
-			cancel()
-			if !errors.Is(err, want) {
-				t.Errorf("%s: expected %v, got %v", step, want, err)
-			}
-			l.probe(t, false)
-			if step == rekey.StepContract {
-				l.probe(t, true)
-			}
-			must(t, tx.Rollback(t.Context()))
-			mustRun(t, pool, l.spec(), rekey.Options{}, step)
-		}
-		l.probe(t, true)
-	})
-}
-
 // After contract, the same schema can be rekeyed to another format.
 func TestTwice(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		l := newLibrary(t, db, bigintLibrary)
-		l.fill(t)
-		mustRun(t, pool, l.spec(), rekey.Options{}, steps...)
-		l.probe(t, true)
-		second := rekey.Spec{Keys: []rekey.Key{
-			{Table: "authors", Format: rekey.Sno, Node: 50, BackfillNode: 51, Times: rekey.Times{Key: rekey.KeySnowflake, Epoch: snowflakeEpoch, Unit: time.Millisecond, Shift: 22}},
-			{Table: "books", Format: rekey.UID60, Times: rekey.Times{Key: rekey.KeySnowflake, Epoch: snowflakeEpoch, Unit: time.Millisecond, Shift: 22}},
-		}}
-		conn := db.Conn(t)
+	oneLibrary(t, bigintLibrary, func(t *testing.T, l *library) {
+		l.run(steps...)
+		l.probe(newVersion)
 		const names = "SELECT string_agg(b.title || ' by ' || a.name, ', ' ORDER BY b.title) FROM books b JOIN authors a ON a.id = author_id"
-		want := pgtest.Value[string](t, conn, names)
-		mustRun(t, pool, second, rekey.Options{}, steps...)
-		conn = db.Conn(t)
-		if got := pgtest.Value[string](t, conn, names); got != want {
-			t.Errorf("expected %s, got %s", want, got)
-		}
-		for _, column := range []string{"authors id uuid", "books id bigint", "books author_id uuid"} {
-			var table, name, kind string
-			_, err := fmt.Sscan(column, &table, &name, &kind)
-			must(t, err)
-			if got := pgtest.Value[string](t, conn, "SELECT data_type FROM information_schema.columns WHERE table_name = $1 AND column_name = $2", table, name); got != kind {
-				t.Errorf("%s.%s: expected type %s, got %s", table, name, kind, got)
-			}
-		}
-		if left := pgtest.Value[int](t, conn, "SELECT count(*) FROM pg_class WHERE relname LIKE 'rekey%'"); left != 0 {
-			t.Errorf("expected no relation of rekey, got %d", left)
-		}
+		before := l.one(names)
+		snowflakes := rekey.Times{Key: rekey.KeySnowflake, Epoch: idtype.DefaultSnowflakeLayout().Epoch, Unit: time.Millisecond, Shift: 22}
+		l.spec = rekey.Spec{Keys: []rekey.Key{
+			{Table: "authors", Format: rekey.Sno, Node: 50, BackfillNode: 51, Times: snowflakes},
+			{Table: "books", Format: rekey.UID60, Times: snowflakes},
+		}}
+		l.run(steps...)
+		want(t, "the authors of books", l.one(names), before)
+		want(t, "the types", l.one("SELECT pg_typeof(a.id) || ' ' || pg_typeof(b.id) || ' ' || pg_typeof(author_id) FROM authors a JOIN books b ON a.id = author_id LIMIT 1"), "uuid bigint uuid")
+		want(t, "relations of rekey", l.one("SELECT count(*) FROM pg_class WHERE relname LIKE 'rekey%'"), "0")
 	})
 }
 
 // A pool of one connection suffices, and keeps its settings. They don't change the SQL of rekey.
 func TestOneConnection(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, "CREATE TABLE \"ro\\ws\" (id serial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now()); INSERT INTO \"ro\\ws\" SELECT FROM generate_series(1, 1000)")
-		pool := db.SQL(t)
-		pool.SetMaxOpenConns(1)
-		_, err := pool.ExecContext(t.Context(), "SET lock_timeout = 4321; SET standard_conforming_strings = off; SET quote_all_identifiers = on")
+	const tables = `CREATE TABLE "ro\ws" (id serial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now()); INSERT INTO "ro\ws" SELECT FROM generate_series(1, 1000)`
+	spec := rekey.Spec{Keys: []rekey.Key{{Table: `"ro\ws"`, Format: rekey.UID60, Times: created}}}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		j.pool.SetMaxOpenConns(1)
+		_, err := j.pool.ExecContext(t.Context(), "SET lock_timeout = 4321; SET standard_conforming_strings = off; SET quote_all_identifiers = on")
 		must(t, err)
-		spec := rekey.Spec{Keys: []rekey.Key{{Table: `"ro\ws"`, Format: rekey.UID60, Times: rekey.Times{Column: "created_at"}}}}
-		mustRun(t, pool, spec, rekey.Options{}, steps...)
+		j.run(steps...)
 		var settings string
-		must(t, pool.QueryRowContext(t.Context(), "SELECT current_setting('search_path') || ' ' || current_setting('lock_timeout') || ' ' || current_setting('max_parallel_workers_per_gather') || ' ' || current_setting('standard_conforming_strings')").Scan(&settings))
-		if want := `"$user", public 4321ms 2 off`; settings != want {
-			t.Errorf("expected the settings %q, got %q", want, settings)
-		}
+		must(t, j.pool.QueryRowContext(t.Context(), "SELECT current_setting('search_path') || ' ' || current_setting('lock_timeout') || ' ' || current_setting('max_parallel_workers_per_gather') || ' ' || current_setting('standard_conforming_strings')").Scan(&settings))
+		want(t, "the settings", settings, `"$user", public 4321ms 2 off`)
 	})
 }

@@ -1,16 +1,45 @@
 package rekey
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/rekey"
 )
+
+// Triggers of an application work during a rekey, and contract tries them.
+
+// films is a library of films, with integer keys.
+const films = `
+	CREATE TABLE films (id serial PRIMARY KEY, title text NOT NULL UNIQUE, counted integer NOT NULL DEFAULT 0);
+	CREATE TABLE copies (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, film_id integer NOT NULL REFERENCES films, no integer NOT NULL,
+		twice integer GENERATED ALWAYS AS (no * 2) STORED, UNIQUE (film_id, no));
+	CREATE TABLE shelves (film_id integer REFERENCES films, place integer, PRIMARY KEY (film_id, place));
+	CREATE TABLE seen (value bigint); -- outside of the rekey
+	CREATE TABLE seen_before (value integer);
+	INSERT INTO films (title) SELECT 'film ' || i FROM generate_series(1, 20) i;
+	INSERT INTO copies (film_id, no) SELECT i, n FROM generate_series(1, 20) i, generate_series(1, 3) n;
+	INSERT INTO shelves SELECT i, i % 3 FROM generate_series(1, 20) i;`
+
+func filmsSpec() rekey.Spec {
+	return rekey.Spec{Keys: []rekey.Key{
+		{Table: "films", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: started},
+		{Table: "copies", Format: rekey.Snowflake, Node: 3, BackfillNode: 4, Times: started},
+	}}
+}
+
+// triggerOn returns the definition of a trigger with a function in PL/pgSQL.
+func triggerOn(table, when, body string) string {
+	declare := ""
+	if rest, ok := strings.CutPrefix(body, "DECLARE "); ok {
+		declare, body, _ = strings.Cut(rest, "; ")
+		declare = "DECLARE " + declare + ";"
+	}
+	return fmt.Sprintf("CREATE OR REPLACE FUNCTION on_%[1]s() RETURNS trigger LANGUAGE plpgsql AS $$ %[3]s BEGIN %[4]s; RETURN NEW; END $$; CREATE OR REPLACE TRIGGER t %[2]s ON %[1]s FOR EACH ROW EXECUTE FUNCTION on_%[1]s();", table, when, declare, body)
+}
 
 // carts has triggers that work on two tables: a line without a cart goes to the first one, a
 // line has the name of its cart, and a cart has the total of its lines.
@@ -40,176 +69,85 @@ const carts = `
 	CREATE TRIGGER count_line AFTER INSERT OR UPDATE OR DELETE ON lines FOR EACH ROW EXECUTE FUNCTION count_line();
 	INSERT INTO lines (cart_id, price) SELECT 1 + i % 5, i FROM generate_series(1, 500) i;`
 
+func cartsSpec() rekey.Spec {
+	return rekey.Spec{Keys: []rekey.Key{{Table: "carts", Format: rekey.Sno, Node: 1, BackfillNode: 2, Times: started}}}
+}
+
 // Triggers of an application see both keys of a reference, and both versions see their changes.
 // Triggers that work on several tables work throughout, also while contract runs.
 func TestUserTriggers(t *testing.T) {
 	t.Parallel()
 	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, carts)
-		spec := rekey.Spec{Keys: []rekey.Key{
-			{Table: "carts", Format: rekey.Sno, Node: 1, BackfillNode: 2, Times: rekey.Times{Start: sourceStart}},
-			{Table: "lines", Format: rekey.Snowflake, Node: 3, BackfillNode: 4, Times: rekey.Times{Start: sourceStart}},
-		}}
-		b := &board{TB: t, db: db}
-		var programs sync.WaitGroup
+		spec := cartsSpec()
+		spec.Keys = append(spec.Keys, rekey.Key{Table: "lines", Format: rekey.Snowflake, Node: 3, BackfillNode: 4, Times: started})
+		j := newJob(t, db, carts, spec)
 		program := func(path string, number int) (stop func()) {
-			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-			s := b.session(path)
 			cart := fmt.Sprintf("(SELECT id FROM carts WHERE name = 'cart %d')", number) // so that programs lock carts in the same order
-			done := make(chan struct{})
-			programs.Go(func() {
-				defer close(done)
-				for n := 0; ctx.Err() == nil; n++ {
-					for _, sql := range []string{
-						fmt.Sprintf("INSERT INTO lines (cart_id, price) VALUES (%s, %d)", cart, n),
-						"INSERT INTO lines (price) VALUES (7)",
-						"UPDATE lines SET cart_id = (SELECT id FROM carts WHERE name = 'cart 1') WHERE id = (SELECT min(id) FROM lines WHERE cart_id = " + cart + ")",
-						"DELETE FROM lines WHERE id = (SELECT min(id) FROM lines WHERE cart_id = " + cart + ")",
-					} {
-						if _, err := s.conn.Exec(context.WithoutCancel(ctx), sql); err != nil {
-							t.Errorf("by search_path %s: %v\nin: %s", path, err, sql)
-							return
-						}
-					}
-					time.Sleep(2 * time.Millisecond)
+			return j.session(path).repeat(2*time.Millisecond, func(n int) []string {
+				return []string{
+					fmt.Sprintf("INSERT INTO lines (cart_id, price) VALUES (%s, %d)", cart, n),
+					"INSERT INTO lines (price) VALUES (7)",
+					"UPDATE lines SET cart_id = (SELECT id FROM carts WHERE name = 'cart 1') WHERE id = (SELECT min(id) FROM lines WHERE cart_id = " + cart + ")",
+					"DELETE FROM lines WHERE id = (SELECT min(id) FROM lines WHERE cart_id = " + cart + ")",
 				}
 			})
-			return func() { cancel(); <-done }
 		}
 		check := func(when string) {
 			t.Helper()
-			s := b.session("public")
-			if got := s.all("SELECT c.name, c.total, sum(l.price) FROM carts c JOIN lines l ON l.cart_id = c.id GROUP BY c.id HAVING c.total <> sum(l.price)"); len(got) > 0 {
-				t.Errorf("%s: expected the totals of all lines, got %q", when, got)
-			}
-			if got := s.all("SELECT l.id, l.cart_name, c.name FROM lines l LEFT JOIN carts c ON c.id = l.cart_id WHERE c.name IS DISTINCT FROM l.cart_name"); len(got) > 0 {
-				t.Errorf("%s: expected the names of all carts, got %q", when, got)
-			}
+			want(t, when+": carts without the total of their lines", j.session(oldVersion).all("SELECT c.name, c.total, sum(l.price) FROM carts c JOIN lines l ON l.cart_id = c.id GROUP BY c.id HAVING c.total <> sum(l.price)"), "")
+			want(t, when+": lines without the name of their cart", j.session(oldVersion).all("SELECT l.id, l.cart_name, c.name FROM lines l LEFT JOIN carts c ON c.id = l.cart_id WHERE c.name IS DISTINCT FROM l.cart_name"), "")
 		}
-		stop := []func(){program("public", 2), program("public", 3)}
+		stop := []func(){program(oldVersion, 2), program(oldVersion, 3)}
 		for _, step := range steps {
 			if step == rekey.StepContract {
-				stop = append(stop, program("rekeyed, public", 4), program("rekeyed, public", 5))
+				stop = append(stop, program(newVersion, 4), program(newVersion, 5))
 				time.Sleep(200 * time.Millisecond)
 				stop[0]()
 				stop[1]()
 			}
-			mustRun(t, db.SQL(t), spec, rekey.Options{LockWait: time.Minute}, step)
+			j.runWith(rekey.Options{LockTimeout: 500 * time.Millisecond, LockWait: time.Minute}, step)
 			time.Sleep(200 * time.Millisecond)
 			check("after " + string(step))
 		}
-		for _, f := range stop[2:] {
-			f()
-		}
+		stop[2]()
+		stop[3]()
 		check("at the end")
-	})
-}
-
-// Inspect names functions of triggers that would work on other rows or columns.
-func TestTriggerRefusals(t *testing.T) {
-	t.Parallel()
-	const function = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN %s; RETURN NEW; END'; CREATE TRIGGER %s AFTER INSERT ON lines FOR EACH ROW EXECUTE FUNCTION f()"
-	for _, c := range []struct{ name, change, want string }{
-		{"a table without its schema", fmt.Sprintf(function, "UPDATE carts SET total = 1 WHERE id = NEW.cart_id", "t"), "function public.f() of trigger t names public.carts without its schema"},
-		{"its own table", fmt.Sprintf(function, `PERFORM 1 FROM "lines" WHERE id = NEW.id`, "t"), "names public.lines without its schema"},
-		{"a type", fmt.Sprintf(function, "DECLARE x carts.id%TYPE; BEGIN x := NEW.cart_id; END", "t"), "names public.carts without its schema"},
-		{"dynamic SQL", fmt.Sprintf(function, "EXECUTE format(''UPDATE %I SET price = 1'', TG_TABLE_NAME)", "t"), "has EXECUTE and no search_path"},
-		{"a function that it calls", "CREATE FUNCTION g() RETURNS void LANGUAGE sql AS 'UPDATE carts SET total = 1';" + fmt.Sprintf(function, "PERFORM g()", "t"), "names public.carts without its schema"},
-		{"a view", "CREATE VIEW v AS SELECT id FROM carts;" + fmt.Sprintf(function, "PERFORM FROM v", "t"), "names public.v without its schema"},
-		{"a whole row", "CREATE TABLE history (LIKE lines);" + fmt.Sprintf(function, "INSERT INTO history SELECT NEW.*", "t"), "expands a row"},
-		{"a whole row in parentheses", "CREATE TABLE history (LIKE lines);" + fmt.Sprintf(function, "INSERT INTO history VALUES ((NEW).*)", "t"), "expands a row"},
-		{"a row of a table", "DROP TRIGGER name_line ON lines;" + fmt.Sprintf(function, "DECLARE c carts; BEGIN SELECT * INTO c FROM public.carts WHERE id = NEW.cart_id; END", "t"), "names public.carts without its schema"},
-		{"in parentheses", fmt.Sprintf(function, "PERFORM 1 FROM (carts c LEFT JOIN other o ON true)", "t"), "names public.carts without its schema"},
-		{"between strings like comments", fmt.Sprintf(function, "RAISE DEBUG ''/* a''; UPDATE carts SET total = 1; RAISE DEBUG ''b */''", "t"), "names public.carts without its schema"},
-		{"a row of a statement", "CREATE TABLE history (LIKE lines);" + fmt.Sprintf(function, "EXECUTE ''INSERT INTO history SELECT ($1).*'' USING NEW", "t") + "; ALTER FUNCTION f() SET search_path = public", "expands a row"},
-		{"rows of a transition table", "CREATE TABLE history (LIKE lines);" + strings.Replace(fmt.Sprintf(function, "INSERT INTO history (SELECT * FROM added)", "t"), "FOR EACH ROW", "REFERENCING NEW TABLE AS added FOR EACH STATEMENT", 1), "expands a row"},
-		{"compared rows", fmt.Sprintf(function, "IF NEW.* IS DISTINCT FROM NEW.* THEN END IF", "t"), "write NEW without .*"},
-		{"compared rows without .*", fmt.Sprintf(function, "IF NEW IS DISTINCT FROM NEW THEN END IF", "t"), ""},
-		{"a column with the name of a function", "CREATE FUNCTION price() RETURNS bigint LANGUAGE sql AS 'SELECT sum(total) FROM carts';" + fmt.Sprintf(function, "NEW.price := NEW.price", "t"), ""},
-		{"a default", "CREATE SEQUENCE numbers; CREATE FUNCTION next() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN nextval(''numbers''); END'; ALTER TABLE carts ALTER id SET DEFAULT next()", "chooses old keys of public.carts"},
-		{"with its schema", fmt.Sprintf(function, "UPDATE public.carts SET total = 1 WHERE id = NEW.cart_id", "t"), ""},
-		{"a search_path", fmt.Sprintf(function, "UPDATE carts SET total = 1", "t") + "; ALTER FUNCTION f() SET search_path = public", ""},
-		{"a comment", fmt.Sprintf(function, "-- UPDATE carts\n PERFORM 1", "t"), "names public.carts without its schema"},
-		{"parts of names", fmt.Sprintf(function, "NEW.cart_name := NEW.carts_2; RAISE NOTICE ''UPDATE carts_2''; -- UPDATE carts_2\n PERFORM 1", "t"), ""},
-		{"a name that sorts last", "CREATE TRIGGER \"ÿ\" BEFORE INSERT ON lines FOR EACH ROW EXECUTE FUNCTION name_line()", "sorts before or after"},
-		{"a name that sorts first", "CREATE TRIGGER \" a\" BEFORE INSERT ON lines FOR EACH ROW EXECUTE FUNCTION name_line()", "sorts before or after"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			installed.One(t, func(t *testing.T, db *pgtest.DB) {
-				db.Exec(t, carts)
-				db.Exec(t, c.change)
-				spec := rekey.Spec{Keys: []rekey.Key{{Table: "carts", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: rekey.Times{Start: sourceStart}}}}
-				plan, err := rekey.Inspect(t.Context(), db.SQL(t), spec, rekey.Options{Config: config})
-				must(t, err)
-				var got []string
-				for _, p := range plan.Problems {
-					got = append(got, p.String())
-				}
-				if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0], c.want)) {
-					t.Errorf("expected the problem %q, got %q", c.want, got)
-				}
-			})
-		})
-	}
-}
-
-// Inspect notes functions that name tables, or return their rows.
-func TestFunctionNotes(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, carts)
-		db.Exec(t, `CREATE FUNCTION sum_of(cart bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT sum(price) FROM lines WHERE cart_id = cart); END';
-			CREATE FUNCTION all_carts() RETURNS SETOF carts LANGUAGE sql AS 'SELECT * FROM carts';
-			CREATE FUNCTION other() RETURNS integer LANGUAGE sql AS 'SELECT 1'`)
-		spec := rekey.Spec{Keys: []rekey.Key{{Table: "carts", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: rekey.Times{Start: sourceStart}}}}
-		plan, err := rekey.Inspect(t.Context(), db.SQL(t), spec, rekey.Options{Config: config})
-		must(t, err)
-		var got []string
-		for _, n := range plan.Notes {
-			got = append(got, n.Object+" "+n.Reason)
-		}
-		want := []string{"functions work on several of the tables", "function public.all_carts() returns rows of a table, which have more columns until contract, and other types afterwards", "function public.sum_of(bigint) names public.lines"}
-		if strings.Join(got, "\n") != strings.Join(want, "\n") || len(plan.Problems) > 0 {
-			t.Errorf("expected the notes %q, got %q and problems %v", want, got, plan.Problems)
-		}
 	})
 }
 
 // A trigger on a new row can insert rows that refer to it, and sees the keys that it will have.
 func TestTriggerOfNewRow(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, `
-			CREATE TABLE carts (id bigserial PRIMARY KEY, name text NOT NULL UNIQUE);
-			CREATE TABLE cart_log (cart_id bigint NOT NULL, name text);
-			CREATE TABLE cart_rights (cart_id bigint NOT NULL REFERENCES carts DEFERRABLE INITIALLY DEFERRED, name text);
-			CREATE FUNCTION log_cart() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS $$
-			BEGIN
-				INSERT INTO cart_log (cart_id, name) VALUES (NEW.id, NEW.name);
-				INSERT INTO cart_rights (cart_id, name) VALUES (NEW.id, NEW.name);
-				RETURN NEW;
-			END $$;
-			CREATE TRIGGER log_cart BEFORE INSERT ON carts FOR EACH ROW EXECUTE FUNCTION log_cart();
-			CREATE TABLE tickets (id serial PRIMARY KEY, slug text);
-			CREATE TABLE pages (id uuid PRIMARY KEY, slug text NOT NULL);
-			CREATE FUNCTION set_slug() RETURNS trigger LANGUAGE plpgsql AS $$
-			BEGIN
-				NEW.slug := 'no ' || NEW.id;
-				RETURN NEW;
-			END $$;
-			CREATE TRIGGER set_slug BEFORE INSERT ON tickets FOR EACH ROW EXECUTE FUNCTION set_slug();
-			CREATE TRIGGER set_slug BEFORE INSERT ON pages FOR EACH ROW EXECUTE FUNCTION set_slug()`)
-		spec := rekey.Spec{
-			Keys: []rekey.Key{
-				{Table: "carts", Format: rekey.Sno, Node: 1, BackfillNode: 2, Times: started},
-				{Table: "tickets", Format: rekey.Snowflake, Node: 1, InPlace: true},
-				{Table: "pages", Format: rekey.Sno, Node: 3, BackfillNode: 4, Times: started},
-			},
-			References: []rekey.Reference{{Table: "cart_log", Column: "cart_id", To: "carts"}},
-		}
-		mustRun(t, db.SQL(t), spec, rekey.Options{}, steps[:3]...)
-		b := &board{TB: t, db: db}
-		old, fresh := b.session("public"), b.session("rekeyed, public")
+	const tables = `
+		CREATE TABLE carts (id bigserial PRIMARY KEY, name text NOT NULL UNIQUE);
+		CREATE TABLE cart_log (cart_id bigint NOT NULL, name text);
+		CREATE TABLE cart_rights (cart_id bigint NOT NULL REFERENCES carts DEFERRABLE INITIALLY DEFERRED, name text);
+		CREATE FUNCTION log_cart() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS $$
+		BEGIN
+			INSERT INTO cart_log (cart_id, name) VALUES (NEW.id, NEW.name);
+			INSERT INTO cart_rights (cart_id, name) VALUES (NEW.id, NEW.name);
+			RETURN NEW;
+		END $$;
+		CREATE TRIGGER log_cart BEFORE INSERT ON carts FOR EACH ROW EXECUTE FUNCTION log_cart();
+		CREATE TABLE tickets (id serial PRIMARY KEY, slug text);
+		CREATE TABLE pages (id uuid PRIMARY KEY, slug text NOT NULL);
+		CREATE FUNCTION set_slug() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			NEW.slug := 'no ' || NEW.id;
+			RETURN NEW;
+		END $$;
+		CREATE TRIGGER set_slug BEFORE INSERT ON tickets FOR EACH ROW EXECUTE FUNCTION set_slug();
+		CREATE TRIGGER set_slug BEFORE INSERT ON pages FOR EACH ROW EXECUTE FUNCTION set_slug()`
+	spec := rekey.Spec{
+		Keys: []rekey.Key{
+			{Table: "carts", Format: rekey.Sno, Node: 1, BackfillNode: 2, Times: started},
+			{Table: "tickets", Format: rekey.Snowflake, Node: 1, InPlace: true},
+			{Table: "pages", Format: rekey.Sno, Node: 3, BackfillNode: 4, Times: started},
+		},
+		References: []rekey.Reference{{Table: "cart_log", Column: "cart_id", To: "carts"}},
+	}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		j.run(steps[:3]...)
+		old, fresh := j.both()
 		old.do("INSERT INTO carts (name) VALUES ('old')")
 		old.do("INSERT INTO carts (id, name) VALUES (500, 'old 500')")
 		fresh.do("INSERT INTO carts (name) VALUES ('new')")
@@ -217,9 +155,7 @@ func TestTriggerOfNewRow(t *testing.T) {
 		fresh.do("INSERT INTO tickets (id) VALUES (700), (sortkey.next_snowflake(9))")
 		fresh.do("INSERT INTO pages (id) VALUES (sortkey.next_sno(0, 9))")
 		for _, s := range []*session{old, fresh} {
-			if got := s.all("SELECT c.name FROM carts c JOIN cart_log l ON l.cart_id = c.id AND l.name = c.name JOIN cart_rights r ON r.cart_id = c.id AND r.name = c.name ORDER BY 1"); strings.Join(got, ",") != "new,new key,old,old 500" {
-				t.Errorf("expected the logs of all carts, got %q", got)
-			}
+			want(t, "the carts with logs", s.all("SELECT c.name FROM carts c JOIN cart_log l ON l.cart_id = c.id AND l.name = c.name JOIN cart_rights r ON r.cart_id = c.id AND r.name = c.name ORDER BY 1"), "new,new key,old,old 500")
 		}
 		// The pair of a row stays the same, whatever the isolation level.
 		const page = "00000000-0000-4000-8000-000000000001"
@@ -230,15 +166,57 @@ func TestTriggerOfNewRow(t *testing.T) {
 		fresh.do("COMMIT")
 		old.do("DELETE FROM pages WHERE id = $1", page)
 		old.do("INSERT INTO pages (id) VALUES ($1)", page)
-		if got := fresh.one("SELECT id FROM pages WHERE slug = 'no " + page + "'"); got != key {
-			t.Errorf("expected the new key %s, got %s", key, got)
-		}
-		if got := fresh.all("SELECT slug FROM tickets ORDER BY id LIMIT 1"); strings.Join(got, ",") != "no 700" {
-			t.Errorf("expected ticket 700, got %q", got)
-		}
-		if got := old.one("SELECT count(*) FROM pages WHERE slug = 'no ' || id"); got != "2" {
-			t.Errorf("expected the keys of both pages in their slugs, got %q", old.all("SELECT id, slug FROM pages"))
-		}
-		mustRun(t, db.SQL(t), spec, rekey.Options{}, rekey.StepContract)
+		want(t, "the new key", fresh.one("SELECT id FROM pages WHERE slug = 'no "+page+"'"), key)
+		want(t, "the first ticket", fresh.one("SELECT slug FROM tickets ORDER BY id LIMIT 1"), "no 700")
+		want(t, "the count of pages with their key in the slug", old.one("SELECT count(*) FROM pages WHERE slug = 'no ' || id"), "2")
+		j.run(rekey.StepContract)
 	})
+}
+
+// Contract runs the triggers of an application with the new keys before it changes anything.
+func TestTrial(t *testing.T) {
+	t.Parallel()
+	const outOfRange = "integer out of range"
+	for _, c := range []struct {
+		name, change string
+		want         string // in the error; empty: contract succeeds
+		fix          string
+	}{
+		{"an integer variable", triggerOn("copies", "BEFORE INSERT", "DECLARE f integer := NEW.film_id; NEW.no := NEW.no + 0 * f"), outOfRange, triggerOn("copies", "BEFORE INSERT", "DECLARE f bigint := NEW.film_id; NEW.no := NEW.no + 0 * f")},
+		{"an integer variable after the row", triggerOn("copies", "AFTER INSERT", "DECLARE f integer := NEW.film_id; PERFORM f"), outOfRange, "DROP TRIGGER t ON copies"},
+		{"a variable of a table without a key", triggerOn("shelves", "AFTER INSERT", "DECLARE f integer := NEW.film_id; PERFORM f"), outOfRange, "DROP TRIGGER t ON shelves"},
+		{"a deleted row", strings.Replace(triggerOn("copies", "AFTER DELETE", "DECLARE f integer := OLD.id; PERFORM f"), "RETURN NEW", "RETURN OLD", 1), outOfRange, "DROP TRIGGER t ON copies"},
+		{"an updated row", triggerOn("films", "BEFORE UPDATE", "DECLARE f integer := NEW.id; PERFORM f"), outOfRange, "DROP TRIGGER t ON films"},
+		{"a deferred trigger", strings.Replace(triggerOn("copies", "AFTER INSERT", "DECLARE f integer := NEW.film_id; PERFORM f"), "CREATE OR REPLACE TRIGGER t AFTER INSERT ON copies", "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON copies DEFERRABLE INITIALLY DEFERRED", 1), outOfRange, "DROP TRIGGER t ON copies"},
+		{"an argument", "CREATE FUNCTION recount(ids integer[]) RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE public.films f SET counted = (SELECT count(*) FROM public.copies WHERE film_id = f.id) WHERE id = ANY ($1); END $$;" +
+			triggerOn("copies", "AFTER INSERT OR UPDATE", "PERFORM public.recount(ARRAY[NEW.film_id])"), "function public.recount(bigint[]) does not exist",
+			"CREATE FUNCTION recount(ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE public.films f SET counted = (SELECT count(*) FROM public.copies WHERE film_id = f.id) WHERE id = ANY ($1); END $$"},
+		{"a column of another table", triggerOn("films", "AFTER INSERT", "INSERT INTO seen_before VALUES (NEW.id)"), outOfRange, "ALTER TABLE seen_before ALTER value TYPE bigint"},
+		{"values by position", triggerOn("films", "AFTER INSERT", "INSERT INTO public.shelves VALUES (NEW.id, 5)"), "INSERT INTO public.shelves VALUES (NEW.id, 5)", triggerOn("films", "AFTER INSERT", "INSERT INTO public.shelves (film_id, place) VALUES (NEW.id, 5)")},
+		{"a wide column", triggerOn("films", "AFTER INSERT", "INSERT INTO seen VALUES (NEW.id)"), "", ""},
+		{"a type of a column", triggerOn("copies", "BEFORE INSERT OR UPDATE", "DECLARE f public.copies.film_id%TYPE := NEW.film_id; PERFORM f"), "", ""},
+		{"a new row of the table that it refers to", triggerOn("copies", "BEFORE INSERT", "INSERT INTO public.films (title) VALUES ('of ' || NEW.id) RETURNING id INTO NEW.film_id"), "", ""},
+		{"rows that never change", triggerOn("copies", "BEFORE UPDATE OR DELETE", "RAISE EXCEPTION 'rows never change'"), "", ""},
+		{"no rows", triggerOn("films", "BEFORE INSERT OR UPDATE", "DECLARE f integer := NEW.id; PERFORM f") + "TRUNCATE films, copies, shelves", outOfRange, "DROP TRIGGER t ON films"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			oneJob(t, films+c.change, filmsSpec(), func(t *testing.T, j *job) {
+				j.run(steps[:3]...)
+				if c.want != "" {
+					j.fails(rekey.StepContract, rekey.ErrInconsistent, c.want)
+					j.wantStatus(rekey.StepContract, rekey.StepContract)
+					want(t, "the type of the key", j.one("SELECT format_type(atttypid, -1) FROM pg_attribute WHERE attrelid = 'films'::regclass AND attname = 'id'"), "integer")
+					j.exec(c.fix)
+				}
+				j.run(rekey.StepContract)
+				want(t, "functions of a trial", j.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'trial%'"), "0")
+				rows := "20 60 20 0"
+				if strings.Contains(c.change, "TRUNCATE") {
+					rows = "0 0 0 0"
+				}
+				want(t, "the row counts", j.one("SELECT count(*) || ' ' || (SELECT count(*) FROM copies) || ' ' || (SELECT count(*) FROM shelves) || ' ' || (SELECT count(*) FROM seen) FROM films"), rows)
+				j.exec("INSERT INTO films (title) VALUES ('last'); INSERT INTO copies (film_id, no) SELECT id, 9 FROM films WHERE title = 'last'; INSERT INTO shelves (film_id, place) SELECT id, 9 FROM films WHERE title = 'last'")
+			})
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package rekey
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,30 +18,20 @@ import (
 	"github.com/sortkey/sortkey/rekey"
 )
 
-// SQLSTATEs.
-const (
-	notNullViolation     = "23502"
-	foreignKeyViolation  = "23503"
-	uniqueViolation      = "23505"
-	wrongObjectType      = "42809"
-	serializationFailure = "40001"
-)
-
 // A stage is a state of a library in which programs of the new version work.
 type stage struct {
 	name   string
-	steps  []rekey.Step
-	path   string // the search_path of the new version
-	prefix string // of the columns of the new version
-	old    bool   // programs of the old version work, too
+	step   rekey.Step // the last one
+	path   string     // the search_path of the new version
+	prefix string     // of the columns of the new version
 }
 
 var stages = []stage{
-	{"columns after expand", steps[:1], "public", "rekey_", true},
-	{"columns after backfill", steps[:2], "public", "rekey_", true},
-	{"views", steps[:3], "rekeyed, public", "", true},
-	{"columns after validate", steps[:3], "public", "rekey_", true},
-	{"contracted", steps, "rekeyed, public", "", false},
+	{"columns after expand", rekey.StepExpand, oldVersion, "rekey_"},
+	{"columns after backfill", rekey.StepBackfill, oldVersion, "rekey_"},
+	{"views", rekey.StepValidate, newVersion, ""},
+	{"columns after validate", rekey.StepValidate, oldVersion, "rekey_"},
+	{"contracted", rekey.StepContract, newVersion, ""},
 }
 
 // A versions is a library with a program of each version.
@@ -50,7 +41,6 @@ type versions struct {
 	stage
 	old, new *session // old is nil after contract
 	name     string   // the prefix of names of authors and titles
-	plan     *rekey.Plan
 }
 
 // oldKey returns a key that a program of the old version creates.
@@ -76,48 +66,38 @@ func (v *versions) both(f func(s *session, key func() string, name string)) {
 }
 
 // want fails the test unless got is want.
-func (v *versions) want(what, got, want string) {
+func (v *versions) want(what, got, expected string) {
 	v.Helper()
-	if got != want {
-		v.Errorf("%s: expected %q, got %q", what, want, got)
-	}
+	want(v.TB, what, got, expected)
 }
 
-// books returns the books of the test as both versions see them: title, author, editor.
-func (v *versions) wantBooks(want ...string) {
+// wantRows fails the test unless both versions see these rows in the result of a query for
+// the names with a prefix. Rows whose name begins with old are left out after contract.
+func (v *versions) wantRows(query string, list []string) {
 	v.Helper()
+	if v.old == nil {
+		list = slices.DeleteFunc(list, func(row string) bool { return strings.HasPrefix(row, "old ") })
+	}
 	for _, s := range []*session{v.old, v.new} {
-		if s == nil {
-			continue
-		}
-		got := s.all(`SELECT b.title || ' by ' || coalesce(a.name, '?') || coalesce(' and ' || e.name, CASE WHEN b.{editor_id} IS NULL THEN '' ELSE ' and ?' END)
-			FROM books b LEFT JOIN authors a ON a.{id} = b.{author_id} LEFT JOIN authors e ON e.{id} = b.{editor_id}
-			WHERE starts_with(b.title, $1) ORDER BY b.title`, v.name)
-		for i, b := range got {
-			got[i] = strings.ReplaceAll(b, v.name+" ", "")
-		}
-		if !slices.Equal(got, want) {
-			v.Errorf("expected the books %q, got %q", want, got)
+		if s != nil {
+			v.want("the rows", strings.ReplaceAll(s.all(query, v.name), v.name+" ", ""), strings.Join(list, ","))
 		}
 	}
 }
 
-// wantMentors is wantBooks for authors with their mentors.
-func (v *versions) wantMentors(want ...string) {
+// wantBooks is wantRows for books with their author and editor.
+func (v *versions) wantBooks(list ...string) {
 	v.Helper()
-	for _, s := range []*session{v.old, v.new} {
-		if s == nil {
-			continue
-		}
-		got := s.all(`SELECT a.name || coalesce(' of ' || m.name, CASE WHEN a.{mentor_id} IS NULL THEN '' ELSE ' of ?' END)
-			FROM authors a LEFT JOIN authors m ON m.{id} = a.{mentor_id} WHERE starts_with(a.name, $1) ORDER BY a.name`, v.name)
-		for i, b := range got {
-			got[i] = strings.ReplaceAll(b, v.name+" ", "")
-		}
-		if !slices.Equal(got, want) {
-			v.Errorf("expected the authors %q, got %q", want, got)
-		}
-	}
+	v.wantRows(`SELECT b.title || ' by ' || coalesce(a.name, '?') || coalesce(' and ' || e.name, CASE WHEN b.{editor_id} IS NULL THEN '' ELSE ' and ?' END)
+		FROM books b LEFT JOIN authors a ON a.{id} = b.{author_id} LEFT JOIN authors e ON e.{id} = b.{editor_id}
+		WHERE starts_with(b.title, $1) ORDER BY b.title`, list)
+}
+
+// wantMentors is wantRows for authors with their mentors.
+func (v *versions) wantMentors(list ...string) {
+	v.Helper()
+	v.wantRows(`SELECT a.name || coalesce(' of ' || m.name, CASE WHEN a.{mentor_id} IS NULL THEN '' ELSE ' of ?' END)
+		FROM authors a LEFT JOIN authors m ON m.{id} = a.{mentor_id} WHERE starts_with(a.name, $1) ORDER BY a.name`, list)
 }
 
 // minted fails the test unless the database has created the new key.
@@ -166,7 +146,7 @@ var versionCases = []versionCase{
 	}},
 	{"INSERT by the new version without a key", false, func(v *versions) {
 		if !v.generate && v.old == nil {
-			v.new.fails("INSERT INTO authors (name) VALUES ($1)", []string{notNullViolation}, v.name)
+			v.new.fails(notNullViolation, "INSERT INTO authors (name) VALUES ($1)", v.name)
 			return
 		}
 		k := v.new.one("INSERT INTO authors (name) VALUES ($1) RETURNING {id}", v.name)
@@ -189,11 +169,6 @@ var versionCases = []versionCase{
 			s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3)", key(), name+"m", a)
 			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $4)", key(), name+"b", a, e)
 		})
-		if v.old == nil {
-			v.wantBooks("new b by new a and new e")
-			v.wantMentors("new a", "new e", "new m of new a")
-			return
-		}
 		v.wantBooks("new b by new a and new e", "old b by old a and old e")
 		v.wantMentors("new a", "new e", "new m of new a", "old a", "old e", "old m of old a")
 	}},
@@ -208,7 +183,7 @@ var versionCases = []versionCase{
 		// Before backfill, programs of the new version don't know the keys of existing rows.
 		v.old.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", v.oldKey(), v.name, v.key(7))
 		v.want("the author", v.old.one("SELECT a.name FROM books b JOIN authors a ON a.{id} = b.{author_id} WHERE title = $1", v.name), "author 7")
-		if len(v.steps) > 1 {
+		if v.step != rekey.StepExpand {
 			v.want("the author", v.new.one("SELECT a.name FROM books b JOIN authors a ON a.{id} = b.{author_id} WHERE title = $1", v.name), "author 7")
 		}
 	}},
@@ -244,10 +219,6 @@ var versionCases = []versionCase{
 			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
 			s.do("COMMIT")
 		})
-		if v.old == nil {
-			v.wantBooks("new b by new a")
-			return
-		}
 		v.wantBooks("new b by new a", "old b by old a")
 	}},
 	{"self references in one INSERT", false, func(v *versions) {
@@ -255,10 +226,6 @@ var versionCases = []versionCase{
 			a, b := key(), key()
 			s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3), ($3, $4, NULL), ($5, $6, $5)", a, name+"1", b, name+"2", key(), name+"3")
 		})
-		if v.old == nil {
-			v.wantMentors("new 1 of new 2", "new 2", "new 3 of new 3")
-			return
-		}
 		v.wantMentors("new 1 of new 2", "new 2", "new 3 of new 3", "old 1 of old 2", "old 2", "old 3 of old 3")
 	}},
 	{"parent and child in one statement", false, func(v *versions) {
@@ -266,10 +233,6 @@ var versionCases = []versionCase{
 			s.do("WITH a AS (INSERT INTO authors ({id}, name) VALUES ($1, $2) RETURNING {id} AS k) INSERT INTO books ({id}, title, {author_id}, {editor_id}) SELECT $3, $4, k, k FROM a",
 				key(), name+"a", key(), name+"b")
 		})
-		if v.old == nil {
-			v.wantBooks("new b by new a and new a")
-			return
-		}
 		v.wantBooks("new b by new a and new a", "old b by old a and old a")
 	}},
 	{"UPDATE of references", false, func(v *versions) {
@@ -296,23 +259,23 @@ var versionCases = []versionCase{
 	}},
 	{"references that do not exist", false, func(v *versions) {
 		v.both(func(s *session, key func() string, name string) {
-			s.fails("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3)", []string{foreignKeyViolation}, key(), name, key())
-			s.fails("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", []string{foreignKeyViolation}, key(), name, key())
+			s.fails(foreignKeyViolation, "INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3)", key(), name, key())
+			s.fails(foreignKeyViolation, "INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", key(), name, key())
 			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", key(), name)
 			s.do("INSERT INTO books ({id}, title, {author_id}) SELECT $1, $2, {id} FROM authors WHERE name = $2", key(), name)
-			s.fails("UPDATE books SET {editor_id} = $1 WHERE title = $2", []string{foreignKeyViolation}, key(), name)
-			s.fails("UPDATE books SET {author_id} = NULL WHERE title = $1", []string{notNullViolation}, name)
-			s.fails("INSERT INTO books ({id}, title) VALUES ($1, $2)", []string{notNullViolation}, key(), name+"2")
+			s.fails(foreignKeyViolation, "UPDATE books SET {editor_id} = $1 WHERE title = $2", key(), name)
+			s.fails(notNullViolation, "UPDATE books SET {author_id} = NULL WHERE title = $1", name)
+			s.fails(notNullViolation, "INSERT INTO books ({id}, title) VALUES ($1, $2)", key(), name+"2")
 		})
 	}},
 	{"duplicate keys", false, func(v *versions) {
 		v.both(func(s *session, key func() string, name string) {
 			k := key()
 			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", k, name)
-			if s == v.new && v.prefix != "" && len(v.steps) < 3 {
+			if s == v.new && !v.validated() {
 				return // the index is created by validate
 			}
-			s.fails("INSERT INTO authors ({id}, name) VALUES ($1, $2)", []string{uniqueViolation}, k, name+"2")
+			s.fails(uniqueViolation, "INSERT INTO authors ({id}, name) VALUES ($1, $2)", k, name+"2")
 		})
 	}},
 	{"ON DELETE", false, func(v *versions) {
@@ -321,15 +284,9 @@ var versionCases = []versionCase{
 			s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, NULL), ($3, $4, NULL), ($5, $6, $1)", a, name+"1", b, name+"2", c, name+"3")
 			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $4), ($5, $6, $4, $3)", key(), name+"b", a, b, key(), name+"c")
 		})
-		deleteFirst := func(s *session, name string) { s.do("DELETE FROM authors WHERE name = $1", v.name+" "+name+" 1") }
-		if v.old == nil {
-			deleteFirst(v.new, "new")
-			v.wantBooks("new c by new 2")
-			v.wantMentors("new 2", "new 3")
-			return
-		}
-		deleteFirst(v.old, "new")
-		deleteFirst(v.new, "old")
+		other := cmp.Or(v.old, v.new)
+		other.do("DELETE FROM authors WHERE name = $1", v.name+" new 1")
+		v.new.do("DELETE FROM authors WHERE name = $1", v.name+" old 1")
 		v.wantBooks("new c by new 2", "old c by old 2")
 		v.wantMentors("new 2", "new 3", "old 2", "old 3")
 	}},
@@ -338,17 +295,13 @@ var versionCases = []versionCase{
 			a := key()
 			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
 			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $3)", key(), name+"b", a)
-			if s == v.new && len(v.steps) < 3 {
+			if s == v.new && !v.validated() {
 				return // the foreign keys of new keys are created by validate
 			}
 			k := key()
 			v.want("the row count", s.one("WITH u AS (UPDATE authors SET {id} = $1 WHERE {id} = $2 RETURNING {id}) SELECT count(*) FROM u WHERE {id} = $1", k, a), "1")
 			v.want("the reference", s.one("SELECT {author_id} FROM books WHERE title = $1", name+"b"), k)
 		})
-		if v.old == nil {
-			v.wantBooks("new b by new a and new a")
-			return
-		}
 		v.wantBooks("new b by new a and new a", "old b by old a and old a")
 	}},
 	{"ON CONFLICT DO NOTHING", false, func(v *versions) {
@@ -357,13 +310,9 @@ var versionCases = []versionCase{
 			k := key()
 			v.want("the first row", s.one(insert, k, name), k)
 			for range 3 {
-				if got := s.all(insert, key(), name); len(got) != 0 {
-					v.Errorf("expected no row, got %q", got)
-				}
+				v.want("another row", s.all(insert, key(), name), "")
 			}
-			if got := s.all("INSERT INTO authors ({id}, name) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING {id}", key(), name); len(got) != 0 {
-				v.Errorf("expected no row, got %q", got)
-			}
+			v.want("another row", s.all("INSERT INTO authors ({id}, name) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING {id}", key(), name), "")
 			v.want("the key", s.one("SELECT {id} FROM authors WHERE name = $1", name), k)
 		})
 	}},
@@ -372,9 +321,7 @@ var versionCases = []versionCase{
 		for _, pair := range [][2]*session{{v.old, v.new}, {v.new, v.old}} {
 			pair[0].do("BEGIN")
 			pair[0].one("SELECT {id} FROM authors WHERE name = $1 FOR UPDATE", v.name)
-			if got := pair[1].all("SELECT {id} FROM authors WHERE name = $1 FOR UPDATE SKIP LOCKED", v.name); len(got) != 0 {
-				v.Errorf("expected the row to be locked, got %q", got)
-			}
+			v.want("the rows without a lock", pair[1].all("SELECT {id} FROM authors WHERE name = $1 FOR UPDATE SKIP LOCKED", v.name), "")
 			pair[0].do("ROLLBACK")
 		}
 	}},
@@ -413,79 +360,75 @@ func (v *versions) keyType(s *session) string {
 	return "bigint"
 }
 
+// validated reports whether the new columns have indexes and foreign keys.
+func (v *versions) validated() bool {
+	return v.step == rekey.StepValidate || v.step == rekey.StepContract
+}
+
 // Programs of both versions work on the same rows in each stage, outside CI with two kinds of
-// libraries.
+// libraries. Each step accepts the rows of the stages before.
 func TestVersions(t *testing.T) {
 	kinds := pgtest.Scaled([]libraryKind{bigintLibrary, ulidLibrary}, []libraryKind{bigintLibrary, uuidLibrary, uuid7Library, ulidLibrary})
 	for _, kind := range kinds {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			for _, stage := range stages {
-				t.Run(stage.name, func(t *testing.T) {
-					installed.One(t, func(t *testing.T, db *pgtest.DB) { testVersions(t, newLibrary(t, db, kind), stage) })
+		t.Run(kind.name, func(t *testing.T) { oneLibrary(t, kind, testVersions) })
+	}
+}
+
+func testVersions(t *testing.T, l *library) {
+	plan := l.inspect()
+	var done rekey.Step
+	for n, stage := range stages {
+		if stage.step != done {
+			l.run(stage.step)
+			done = stage.step
+		}
+		without := map[bool]int{true: 250}[done == rekey.StepExpand]
+		if done != rekey.StepContract {
+			l.agree(plan, without)
+		}
+		t.Run(stage.name, func(t *testing.T) {
+			old, fresh := l.session(oldVersion), l.session(stage.path)
+			for i, c := range versionCases {
+				if c.mixed && done == rekey.StepContract {
+					continue
+				}
+				t.Run(c.name, func(t *testing.T) {
+					v := &versions{library: l, TB: t, stage: stage, name: fmt.Sprintf("#%d.%d.", n, i), new: &session{t, fresh.conn, stage.prefix}}
+					if done == rekey.StepContract {
+						c.run(v)
+						return
+					}
+					v.old = &session{t, old.conn, ""}
+					c.run(v)
+					l.agree(plan, without)
 				})
 			}
 		})
 	}
 }
 
-func testVersions(t *testing.T, l *library, stage stage) {
-	pool := l.SQL(t)
-	l.fill(t)
-	plan, err := rekey.Inspect(t.Context(), pool, l.spec(), rekey.Options{Config: config})
-	must(t, err)
-	mustRun(t, pool, l.spec(), rekey.Options{}, stage.steps...)
-	for i, c := range versionCases {
-		if c.mixed && !stage.old {
-			continue
-		}
-		t.Run(c.name, func(t *testing.T) {
-			v := &versions{library: l, TB: t, stage: stage, name: fmt.Sprintf("#%d", i), new: l.session(t, stage.path, stage.prefix), plan: plan}
-			if stage.old {
-				v.old = l.session(t, "public", "")
-			}
-			c.run(v)
-			if stage.old {
-				agree(t, v.old.conn, plan, map[bool]int{true: 250}[len(stage.steps) == 1])
-			}
-		})
-	}
-	// The next steps accept all rows.
-	for _, step := range steps[len(stage.steps):] {
-		mustRun(t, pool, l.spec(), rekey.Options{}, step)
-		if step != rekey.StepContract {
-			agree(t, l.Conn(t), plan, 0)
-		}
-	}
-}
-
 // COPY into the tables works for programs of the old version. Through views, Postgres
 // supports neither COPY nor TRUNCATE.
 func TestCopy(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		l := newLibrary(t, db, bigintLibrary)
-		l.fill(t)
-		plan, err := rekey.Inspect(t.Context(), db.SQL(t), l.spec(), rekey.Options{Config: config})
-		must(t, err)
+	oneLibrary(t, bigintLibrary, func(t *testing.T, l *library) {
+		plan, conn := l.inspect(), l.db.Conn(t)
 		for i, step := range steps[:3] {
-			mustRun(t, db.SQL(t), l.spec(), rekey.Options{}, step)
-			conn := db.Conn(t)
+			l.run(step)
 			rows := [][]any{{int64(1000 + i), "copied after " + string(step), int64(1)}}
 			if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"books"}, []string{"id", "title", "author_id"}, pgx.CopyFromRows(rows)); err != nil {
 				t.Errorf("COPY after %s: %v", step, err)
 			}
-			agree(t, conn, plan, map[rekey.Step]int{rekey.StepExpand: 250}[step])
+			l.agree(plan, map[rekey.Step]int{rekey.StepExpand: 250}[step])
 		}
-		s := l.session(t, "rekeyed, public", "")
-		s.fails("TRUNCATE books", []string{wrongObjectType})
-		s.fails("COPY books (title, author_id) FROM STDIN", []string{wrongObjectType})
+		s := l.session(newVersion)
+		s.fails(wrongObjectType, "TRUNCATE books")
+		s.fails(wrongObjectType, "COPY books (title, author_id) FROM STDIN")
 		// By the names of the new columns, programs can copy into the table.
-		author := pgtest.Value[int64](t, db.Conn(t), "SELECT rekey_id FROM authors WHERE id = 2")
-		if _, err := db.Conn(t).CopyFrom(t.Context(), pgx.Identifier{"public", "books"}, []string{"rekey_id", "title", "rekey_author_id"}, pgx.CopyFromRows([][]any{{int64(1) << 50, "copied by the new key", author}})); err != nil {
+		author := pgtest.Value[int64](t, conn, "SELECT rekey_id FROM authors WHERE id = 2")
+		if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"public", "books"}, []string{"rekey_id", "title", "rekey_author_id"}, pgx.CopyFromRows([][]any{{int64(1) << 50, "copied by the new key", author}})); err != nil {
 			t.Error(err)
 		}
-		agree(t, db.Conn(t), plan, 0)
+		l.agree(plan, 0)
 	})
 }
 
@@ -495,39 +438,34 @@ func TestPrivileges(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		s := newShop(t, db, 400)
-		mustRun(t, s.owner, shopSpec(), rekey.Options{}, steps[:3]...)
+		s.run(steps[:3]...)
 		for _, path := range []string{oldPath, newPath} {
+			roles := map[string]*session{}
+			for _, role := range []string{"app", "report"} {
+				roles[role] = s.session(path, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["role"] = db.Name + "_" + role }))
+			}
 			for _, c := range []struct {
 				role, sql string
 				code      string // of the error; "" if the role has the privileges
 			}{
 				{"app", "SELECT count(*) FROM reviews WHERE hidden", ""},
 				{"app", "UPDATE orders SET shipping_id = NULL WHERE status = 'open'", ""},
-				{"app", "UPDATE orders SET ref = 'x'", "42501"},
-				{"app", "SELECT * FROM order_report", "42501"},
+				{"app", "UPDATE orders SET ref = 'x'", insufficientPrivilege},
+				{"app", "SELECT * FROM order_report", insufficientPrivilege},
 				{"report", "SELECT order_id, customer_id FROM order_report", ""},
 				{"report", "SELECT id, customer_id, status, total FROM orders", ""},
-				{"report", "SELECT ref FROM orders", "42501"},
+				{"report", "SELECT ref FROM orders", insufficientPrivilege},
 				{"report", "SELECT id, country FROM customers", ""},
-				{"report", "SELECT email FROM customers", "42501"},
-				{"report", "UPDATE orders SET status = 'open'", "42501"},
-				{"report", "DELETE FROM reviews", "42501"},
+				{"report", "SELECT email FROM customers", insufficientPrivilege},
+				{"report", "UPDATE orders SET status = 'open'", insufficientPrivilege},
+				{"report", "DELETE FROM reviews", insufficientPrivilege},
 			} {
-				conn := db.Conn(t, pgtest.Config(func(cc *pgx.ConnConfig) {
-					cc.RuntimeParams["search_path"], cc.RuntimeParams["role"] = path, db.Name+"_"+c.role
-				}))
-				if _, err := conn.Exec(t.Context(), c.sql); sqlState(err) != c.code {
+				if _, err := roles[c.role].rows(c.sql); pgtest.SQLState(err) != c.code {
 					t.Errorf("%s by search_path %s: %s: expected the code %q, got %v", c.role, path, c.sql, c.code, err)
 				}
 			}
-			for role, want := range map[string]string{"app": "reviews WHERE NOT hidden", "report": "reviews WHERE stars > 2"} {
-				conn := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
-					c.RuntimeParams["search_path"], c.RuntimeParams["role"] = path, db.Name+"_"+role
-				}))
-				all := s.at(t, oldPath)
-				if got, want := pgtest.Value[int](t, conn, "SELECT count(*) FROM reviews"), pgtest.Value[int](t, all, "SELECT count(*) FROM "+want); got != want {
-					t.Errorf("%s by search_path %s: expected %d visible reviews, got %d", role, path, want, got)
-				}
+			for role, visible := range map[string]string{"app": "NOT hidden", "report": "stars > 2"} {
+				want(t, "visible reviews of "+role+" by search_path "+path, roles[role].one("SELECT count(*) FROM reviews"), s.one("SELECT count(*) FROM reviews WHERE "+visible))
 			}
 		}
 	})
@@ -545,6 +483,9 @@ func TestPgx(t *testing.T) {
 	t.Run("UID60", func(t *testing.T) {
 		testPgx[idtype.UID60](t, ulidLibrary, must1(idtype.NewUID60Generator(idtype.UID60Config{})))
 	})
+	t.Run("UUIDv7", func(t *testing.T) {
+		testPgx[idtype.UUID](t, uuid7Library, must1(idtype.NewUUIDGenerator(idtype.UUIDConfig{})))
+	})
 }
 
 func must1[T any](v T, err error) T {
@@ -555,21 +496,17 @@ func must1[T any](v T, err error) T {
 }
 
 func testPgx[T comparable](t *testing.T, kind libraryKind, g idtype.Generator[T]) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		l := newLibrary(t, db, kind)
-		l.fill(t)
-		mustRun(t, db.SQL(t), l.spec(), rekey.Options{}, steps[:3]...)
+	oneLibrary(t, kind, func(t *testing.T, l *library) {
+		l.run(steps[:3]...)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			ctx := t.Context()
-			pool := db.Pool(t, pgtest.Codec, pgtest.Mode(mode), pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = "rekeyed, public" }))
+			pool := l.db.Pool(t, pgtest.Codec, pgtest.Mode(mode), pgtest.SearchPath(newVersion))
 			var ids [3]T
 			_, err := g.Fill(ctx, ids[:])
 			must(t, err)
 			var author, created T
 			must(t, pool.QueryRow(ctx, "INSERT INTO authors (id, name) VALUES ($1, $2) RETURNING id", ids[0], "author by "+mode.String()).Scan(&author))
-			if author != ids[0] {
-				t.Errorf("expected %v, got %v", ids[0], author)
-			}
+			want(t, "the key", author, ids[0])
 			must(t, pool.QueryRow(ctx, "INSERT INTO authors (name, mentor_id) VALUES ($1, $2) RETURNING id", "created by "+mode.String(), ids[0]).Scan(&created))
 			batch := &pgx.Batch{}
 			for _, id := range ids[1:] {
@@ -585,9 +522,7 @@ func testPgx[T comparable](t *testing.T, kind libraryKind, g idtype.Generator[T]
 			}
 			var editor *T
 			must(t, pool.QueryRow(ctx, "UPDATE books SET editor_id = $2 WHERE id = $1 RETURNING editor_id", ids[1], (*T)(nil)).Scan(&editor))
-			if editor != nil {
-				t.Errorf("expected NULL, got %v", *editor)
-			}
+			want(t, "the editor", editor, nil)
 		})
 	})
 }
@@ -628,17 +563,14 @@ func TestGORM(t *testing.T) {
 }
 
 func testGORM[K idtype.Snowflake | idtype.Sno | idtype.UID60](t *testing.T, format rekey.Format, g idtype.Generator[K]) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		kind := bigintLibrary
-		kind.format = format
-		l := newLibrary(t, db, kind)
-		l.fill(t)
-		plan, err := rekey.Inspect(t.Context(), db.SQL(t), l.spec(), rekey.Options{Config: config})
-		must(t, err)
-		mustRun(t, db.SQL(t), l.spec(), rekey.Options{}, steps[:3]...)
+	kind := bigintLibrary
+	kind.format = format
+	oneLibrary(t, kind, func(t *testing.T, l *library) {
+		plan := l.inspect()
+		l.run(steps[:3]...)
 		quiet := func() *gorm.Config { return &gorm.Config{Logger: logger.Discard} }
-		old := db.GORM(t, quiet())
-		fresh := db.GORM(t, quiet(), pgtest.Codec, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = "rekeyed, public" }))
+		old := l.db.GORM(t, quiet())
+		fresh := l.db.GORM(t, quiet(), pgtest.Codec, pgtest.SearchPath(newVersion))
 		must(t, fresh.Use(gormplugin.New(gormplugin.For(g))))
 
 		createBook[int64](t, old, "old")
@@ -647,9 +579,9 @@ func testGORM[K idtype.Snowflake | idtype.Sno | idtype.UID60](t *testing.T, form
 		readBook[int64](t, old, "new")
 		changeBook[K](t, fresh, "old")
 		changeBook[int64](t, old, "new")
-		agree(t, db.Conn(t), plan, 0)
+		l.agree(plan, 0)
 
-		mustRun(t, db.SQL(t), l.spec(), rekey.Options{}, rekey.StepContract)
+		l.run(rekey.StepContract)
 		createBook[K](t, fresh, "contracted")
 		changeBook[K](t, fresh, "contracted")
 	})

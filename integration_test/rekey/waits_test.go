@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,37 +18,60 @@ import (
 )
 
 // What a step waits for: other sessions, autovacuum, replicas and the creation of indexes.
+// What ends one: locks, timeouts and triggers.
 
-// events is a table without references.
-const events = `CREATE TABLE events (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL);
-	INSERT INTO events (created_at) SELECT now() - n * interval '1 s' FROM generate_series(1, %d) n`
+// events creates a table without references.
+func events(rows int) string {
+	return fmt.Sprintf(`CREATE TABLE events (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL);
+		INSERT INTO events (created_at) SELECT now() - n * interval '1 s' FROM generate_series(1, %d) n;`, rows)
+}
 
-func eventsSpec() rekey.Spec {
-	return rekey.Spec{Keys: []rekey.Key{{Table: "events", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: rekey.Times{Column: "created_at"}}}}
+var eventsSpec = rekey.Spec{Keys: []rekey.Key{{Table: "events", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: created}}}
+
+// install creates a job on a server without the SQL functions.
+func install(t testing.TB, db *pgtest.DB, tables string, spec rekey.Spec) *job {
+	t.Helper()
+	j := newJob(t, db, tables, spec)
+	must(t, migrations.Up(t.Context(), j.pool, config))
+	return j
+}
+
+// hold runs a statement in a transaction of another session, which keeps its locks until it ends.
+func (j *job) hold(sql string) *session {
+	j.Helper()
+	s := j.session(oldVersion, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["application_name"] = "a report" }))
+	s.do("BEGIN")
+	s.do(sql)
+	return s
 }
 
 // A batch reads only its own rows, although the server doesn't know yet how many rows lack a
 // new key.
 func TestBatchesByIndex(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		const rows = 50_000
-		db.Exec(t, fmt.Sprintf(events, rows)+"; ANALYZE events")
-		mustRun(t, db.SQL(t), eventsSpec(), rekey.Options{}, rekey.StepExpand)
-		conn := db.Conn(t)
+	const rows = 20_000
+	oneJob(t, events(rows)+"ANALYZE events", eventsSpec, func(t *testing.T, j *job) {
+		j.run(rekey.StepExpand)
+		must(t, j.pool.Close()) // a server process reports its statistics at its end
+		pgtest.Eventually(t, "the server processes of expand end", func() error {
+			if n := j.one("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); n != "0" {
+				return fmt.Errorf("%s processes", n)
+			}
+			return nil
+		})
+		j.pool = j.db.SQL(t)
 		// read returns the number of rows that scans of the whole table have read.
+		conn := j.db.Conn(t)
 		read := func() int {
 			return pgtest.Value[int](t, conn, "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'events'")
 		}
 		before := read()
 		batches := 0
-		pool := db.SQL(t)
-		mustRun(t, pool, eventsSpec(), rekey.Options{Progress: func(p rekey.Progress) {
+		j.runWith(rekey.Options{Progress: func(p rekey.Progress) {
 			if !p.Done && p.Waiting == "" {
 				batches++
 			}
 		}}, rekey.StepBackfill)
-		must(t, pool.Close()) // a server process reports its statistics at its end
+		must(t, j.pool.Close())
 		// CREATE INDEX CONCURRENTLY reads the table twice, and the query for rows that are left once.
 		pgtest.Eventually(t, "the server counts the scans of the backfill", func() error {
 			if got := read() - before; got < 3*rows {
@@ -55,7 +79,7 @@ func TestBatchesByIndex(t *testing.T) {
 			}
 			return nil
 		})
-		if got := read() - before; got > 4*rows {
+		if got := read() - before; got > 4*rows || batches < 5 {
 			t.Errorf("expected scans of the whole table to read at most %d rows, got %d in %d batches", 4*rows, got, batches)
 		}
 	})
@@ -66,23 +90,18 @@ func TestBatchesByIndex(t *testing.T) {
 func TestVacuum(t *testing.T) {
 	t.Parallel()
 	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, "ALTER SYSTEM SET autovacuum_naptime = '1s'")
-		db.Exec(t, "SELECT pg_reload_conf()")
-		pool := db.SQL(t)
-		must(t, migrations.Up(t.Context(), pool, config))
-		db.Exec(t, fmt.Sprintf(events, 20_000)+"; ALTER TABLE events SET (autovacuum_vacuum_threshold = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)")
-		conn := db.Conn(t)
+		j := install(t, db, events(20_000)+"ALTER TABLE events SET (autovacuum_vacuum_threshold = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)", eventsSpec)
+		j.exec("ALTER SYSTEM SET autovacuum_naptime = '1s'")
+		j.exec("SELECT pg_reload_conf()")
 		for _, step := range steps {
-			if _, err := conn.Exec(t.Context(), "UPDATE events SET created_at = created_at"); err != nil {
-				t.Fatal(err)
-			}
+			j.one("WITH u AS (UPDATE events SET created_at = created_at RETURNING 1) SELECT count(*) FROM u")
 			pgtest.Eventually(t, "autovacuum works on the table", func() error {
-				if pgtest.Value[int](t, conn, "SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'events'::regclass") == 0 {
+				if j.one("SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'events'::regclass") == "0" {
 					return errors.New("no autovacuum")
 				}
 				return nil
 			})
-			mustRun(t, pool, eventsSpec(), rekey.Options{LockWait: 30 * time.Second}, step)
+			j.runWith(rekey.Options{LockWait: 30 * time.Second}, step)
 		}
 	})
 }
@@ -90,131 +109,252 @@ func TestVacuum(t *testing.T) {
 // Transactions that use two tables in opposite orders, and overlap all the time, don't keep a
 // step from its locks.
 func TestOppositeOrders(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, fmt.Sprintf(events, 100)+"; CREATE TABLE notes (id bigserial PRIMARY KEY, event_id bigint NOT NULL); INSERT INTO notes (event_id) SELECT id FROM events")
-		spec := eventsSpec()
-		spec.References = []rekey.Reference{{Table: "notes", Column: "event_id", To: "events"}}
-		ctx, stop := context.WithCancel(t.Context())
-		failed := make(chan error, 8)
-		for i := range cap(failed) {
+	spec := eventsSpec
+	spec.References = []rekey.Reference{{Table: "notes", Column: "event_id", To: "events"}}
+	oneJob(t, events(100)+"CREATE TABLE notes (id bigserial PRIMARY KEY, event_id bigint NOT NULL); INSERT INTO notes (event_id) SELECT id FROM events", spec, func(t *testing.T, j *job) {
+		for i := range 8 {
 			tables := []string{"events", "notes"}
 			if i%2 == 0 {
 				slices.Reverse(tables)
 			}
-			conn := db.Conn(t, pgtest.Mode(pgx.QueryExecModeSimpleProtocol))
-			go func() {
-				for ctx.Err() == nil {
-					_, err := conn.Exec(context.WithoutCancel(ctx), fmt.Sprintf("BEGIN; SELECT 1 FROM %s LIMIT 1; SELECT pg_sleep(0.02); SELECT 1 FROM %s LIMIT 1; COMMIT", tables[0], tables[1]))
-					if err != nil {
-						failed <- err
-						return
-					}
-				}
-				failed <- nil
-			}()
+			j.session(oldVersion).repeat(0, func(int) []string {
+				return []string{fmt.Sprintf("BEGIN; SELECT 1 FROM %s LIMIT 1; SELECT pg_sleep(0.02); SELECT 1 FROM %s LIMIT 1; COMMIT", tables[0], tables[1])}
+			})
 		}
 		// An attempt lasts for several transactions, also on a slow machine.
-		mustRun(t, db.SQL(t), spec, rekey.Options{LockTimeout: 500 * time.Millisecond, LockWait: time.Minute}, steps...)
-		stop()
-		for range cap(failed) {
-			if err := <-failed; err != nil {
-				t.Error(err)
-			}
-		}
+		j.runWith(rekey.Options{LockTimeout: 500 * time.Millisecond, LockWait: time.Minute}, steps...)
 	})
 }
 
-// The backfill waits for a replica that is further behind than MaxLag, also if the replica
-// doesn't answer.
-func TestReplica(t *testing.T) {
-	t.Parallel()
-	const rows = 30_000
-	pgtest.OnePair(t, func(t *testing.T, db, replica *pgtest.DB, link *pgtest.Link) {
-		db.Exec(t, "ALTER SYSTEM SET wal_sender_timeout = 0") // keep the replica that doesn't answer
-		db.Exec(t, "SELECT pg_reload_conf()")
-		pool := db.SQL(t)
-		must(t, migrations.Up(t.Context(), pool, config))
-		db.Exec(t, fmt.Sprintf(events, rows)+"; CREATE TABLE ticks (n integer PRIMARY KEY); INSERT INTO ticks VALUES (1); CREATE PUBLICATION changes FOR TABLE ticks")
-		replica.Exec(t, "CREATE TABLE ticks (n integer PRIMARY KEY)")
-		replica.Exec(t, fmt.Sprintf("CREATE SUBSCRIPTION copy CONNECTION '%s' PUBLICATION changes", link.URL(t, db)))
-		there := replica.Conn(t)
-		caughtUp := func() error {
-			if n := pgtest.Value[int](t, there, "SELECT count(*) FROM ticks"); n != 1 {
-				return fmt.Errorf("the replica has %d rows", n)
-			}
-			return nil
-		}
-		pgtest.Eventually(t, "the replica has all rows", caughtUp)
-		mustRun(t, pool, eventsSpec(), rekey.Options{}, rekey.StepExpand)
-
-		// The replica waits for a lock on its table, and doesn't answer meanwhile.
-		lock, err := there.Begin(t.Context())
-		must(t, err)
-		_, err = lock.Exec(t.Context(), "LOCK TABLE ticks IN ACCESS EXCLUSIVE MODE")
-		must(t, err)
-		db.Exec(t, "INSERT INTO ticks VALUES (2)")
-		var waiting string
-		o := rekey.Options{MaxLag: 2 * time.Second, Pause: 0.97, Progress: func(p rekey.Progress) {
-			if p.Waiting != "" && waiting == "" {
-				waiting = p.Waiting
-				must(t, lock.Rollback(t.Context()))
-			}
-		}}
-		mustRun(t, pool, eventsSpec(), o, rekey.StepBackfill)
-		if !strings.HasPrefix(waiting, "replica copy is ") || !strings.HasSuffix(waiting, "s behind") {
-			t.Errorf("expected the backfill to wait for the replica, got %q", waiting)
-		}
-		mustRun(t, pool, eventsSpec(), rekey.Options{}, rekey.StepValidate, rekey.StepContract)
-		replica.Exec(t, "DROP SUBSCRIPTION copy")
-	})
-}
-
-// Validate names the session whose transaction the creation of an index waits for.
+// Validate names the session whose transaction the creation of an index waits for. Calls of
+// Progress don't overlap, also while an index is watched.
 func TestIndexWaits(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, fmt.Sprintf(events, 10))
-		mustRun(t, db.SQL(t), eventsSpec(), rekey.Options{}, steps[:2]...)
-		holder := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["application_name"] = "a report" }))
-		tx, err := holder.Begin(t.Context())
-		must(t, err)
-		_, err = tx.Exec(t.Context(), "INSERT INTO events (created_at) VALUES (now())")
-		must(t, err)
-		want := fmt.Sprintf("session %d (a report, idle in transaction) has an open transaction", holder.PgConn().PID())
+	oneJob(t, events(10), eventsSpec, func(t *testing.T, j *job) {
+		j.run(steps[:2]...)
+		holder := j.hold("INSERT INTO events (created_at) VALUES (now())")
+		var running atomic.Int32
 		var waiting, phase string
-		o := rekey.Options{Progress: func(p rekey.Progress) {
+		j.runWith(rekey.Options{Progress: func(p rekey.Progress) {
+			if running.Add(1) > 1 {
+				t.Error("expected one call at a time")
+			}
+			defer running.Add(-1)
 			if p.Waiting != "" && waiting == "" {
 				waiting, phase = p.Waiting, p.Phase
-				must(t, tx.Commit(context.WithoutCancel(t.Context())))
+				holder.do("COMMIT")
+				time.Sleep(2 * time.Second) // the index is complete meanwhile, which is the next call
 			}
-		}}
-		mustRun(t, db.SQL(t), eventsSpec(), o, rekey.StepValidate)
-		if waiting != want || !strings.HasPrefix(phase, "waiting for ") {
-			t.Errorf("expected validate to wait for %q, got %q in phase %q", want, waiting, phase)
+		}}, rekey.StepValidate)
+		want(t, "the session", waiting, fmt.Sprintf("session %d (a report, idle in transaction) has an open transaction", holder.conn.PgConn().PID()))
+		if !strings.HasPrefix(phase, "waiting for ") {
+			t.Errorf("expected a phase of waiting, got %q", phase)
 		}
 	})
 }
 
 // A step that waits for a lock, and its error, name the session that holds the lock.
 func TestHolder(t *testing.T) {
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, fmt.Sprintf(events, 10))
-		holder := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["application_name"] = "a report" }))
-		tx, err := holder.Begin(t.Context())
-		must(t, err)
-		pgtest.Value[int](t, holder, "SELECT count(*) FROM events")
-		want := fmt.Sprintf("session %d (a report, idle in transaction) has a lock on public.events in a transaction since ", holder.PgConn().PID())
+	oneJob(t, events(10), eventsSpec, func(t *testing.T, j *job) {
+		holder := j.hold("SELECT count(*) FROM events")
+		session := fmt.Sprintf("session %d (a report, idle in transaction) has a lock on public.events in a transaction since ", holder.conn.PgConn().PID())
 		waiting := ""
-		err = run(t.Context(), db.SQL(t), rekey.StepExpand, eventsSpec(), rekey.Options{LockWait: 8 * time.Second, Progress: func(p rekey.Progress) { waiting = p.Waiting }})
-		if !errors.Is(err, rekey.ErrLocked) || !strings.Contains(err.Error(), want) {
-			t.Errorf("expected %v and %q, got %v", rekey.ErrLocked, want, err)
+		err := j.try(t.Context(), rekey.StepExpand, rekey.Options{LockWait: 8 * time.Second, Progress: func(p rekey.Progress) { waiting = p.Waiting }})
+		wantError(t, "expand", err, rekey.ErrLocked, session)
+		if !strings.HasPrefix(waiting, session) {
+			t.Errorf("expected to wait for %q, got %q", session, waiting)
 		}
-		if !strings.HasPrefix(waiting, want) {
-			t.Errorf("expected to wait for %q, got %q", want, waiting)
+		holder.do("ROLLBACK")
+		j.run(rekey.StepExpand)
+	})
+}
+
+// A step whose lock is held for longer than LockWait fails with ErrLocked. Programs of
+// both versions work, and the step can be repeated.
+func TestLocked(t *testing.T) {
+	oneLibrary(t, bigintLibrary, func(t *testing.T, l *library) {
+		for _, step := range steps {
+			if step == rekey.StepBackfill {
+				l.run(step)
+				continue
+			}
+			holder := l.hold("INSERT INTO books (id, title, author_id) VALUES (900, 'held by " + string(step) + "', 1)")
+			expected, limit := rekey.ErrLocked, time.Hour
+			if step == rekey.StepValidate {
+				// CREATE INDEX CONCURRENTLY waits for the transaction without blocking others.
+				expected, limit = context.DeadlineExceeded, 3*time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			wantError(t, string(step), l.try(ctx, step, rekey.Options{LockTimeout: 50 * time.Millisecond, LockWait: 500 * time.Millisecond}), expected)
+			cancel()
+			l.probe(oldVersion)
+			if step == rekey.StepContract {
+				l.probe(newVersion)
+			}
+			holder.do("ROLLBACK")
+			l.run(step)
 		}
-		must(t, tx.Rollback(context.WithoutCancel(t.Context())))
-		mustRun(t, db.SQL(t), eventsSpec(), rekey.Options{}, rekey.StepExpand)
+		l.probe(newVersion)
+	})
+}
+
+// A backfill that makes no progress ends with an error that names the trigger.
+func TestTriggerStopsBackfill(t *testing.T) {
+	t.Parallel()
+	const tables = `CREATE TABLE notes (id bigserial PRIMARY KEY, event_id bigint REFERENCES events); INSERT INTO notes (event_id) SELECT id FROM events;
+		CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF OLD.id > 900 THEN RETURN NULL; END IF; RETURN NEW; END';
+		CREATE TRIGGER stop BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION stop(); ALTER TABLE {table} ENABLE ALWAYS TRIGGER stop`
+	for _, table := range []string{"events", "notes"} { // of the key, and of a reference
+		t.Run(table, func(t *testing.T) {
+			oneJob(t, events(1000)+strings.ReplaceAll(tables, "{table}", table), eventsSpec, func(t *testing.T, j *job) {
+				j.run(rekey.StepExpand)
+				most := int64(0)
+				err := j.try(t.Context(), rekey.StepBackfill, rekey.Options{Progress: func(p rekey.Progress) {
+					if strings.HasSuffix(p.Action, "public."+table) {
+						most = max(most, p.Rows)
+					}
+				}})
+				wantError(t, "backfill", err, rekey.ErrInconsistent, "rows of public."+table+" don't change: trigger stop returns NULL")
+				want(t, "the row count", most, 900)
+				j.exec("ALTER TABLE " + table + " DISABLE TRIGGER stop")
+				j.run(rekey.StepBackfill)
+				j.exec("ALTER TABLE " + table + " ENABLE ALWAYS TRIGGER stop")
+				j.run(steps[2:]...)
+			})
+		})
+	}
+}
+
+// pg_cancel_backend ends a step, also one that waits for a lock.
+func TestCancelBackend(t *testing.T) {
+	oneJob(t, events(100), eventsSpec, func(t *testing.T, j *job) {
+		for _, c := range []struct {
+			step    rekey.Step
+			pattern string // of the statement
+		}{
+			{rekey.StepExpand, "^LOCK TABLE .* ACCESS EXCLUSIVE"},
+			{rekey.StepBackfill, "^CREATE INDEX"},
+		} {
+			holder := j.hold("UPDATE events SET created_at = created_at")
+			done := make(chan error, 1)
+			go func() {
+				done <- j.try(t.Context(), c.step, rekey.Options{LockTimeout: 5 * time.Second, LockWait: 30 * time.Second})
+			}()
+			var canceled time.Time
+			pgtest.Eventually(t, "a statement of "+string(c.step)+" is canceled", func() error {
+				n := j.one("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid() AND query ~ $1", c.pattern)
+				if n != "0" && canceled.IsZero() {
+					canceled = time.Now()
+				}
+				if len(done) == 0 { // on a loaded machine, a statement can end before it is canceled
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			if err := <-done; err == nil || !strings.Contains(err.Error(), "57014") {
+				t.Errorf("%s: expected the error 57014, got %v", c.step, err)
+			}
+			if took := time.Since(canceled); took > 20*time.Second {
+				t.Errorf("%s: expected it to end at once, got %v", c.step, took)
+			}
+			holder.do("ROLLBACK")
+			if c.step == rekey.StepExpand {
+				j.run(c.step)
+			}
+		}
+		j.run(steps[1:]...)
+	})
+}
+
+// Timeouts of the role end no step, although a batch and the pause after it take longer.
+func TestTimeoutsOfRole(t *testing.T) {
+	const slow = `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.006); RETURN NEW; END';
+		CREATE TRIGGER slow BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTION slow(); ALTER TABLE events ENABLE ALWAYS TRIGGER slow`
+	oneJob(t, events(1000)+slow, eventsSpec, func(t *testing.T, j *job) {
+		j.pool = j.db.SQL(t, pgtest.Config(func(c *pgx.ConnConfig) {
+			names := []string{"statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"}
+			if j.db.Version >= "17" {
+				names = append(names, "transaction_timeout")
+			}
+			for _, name := range names {
+				c.RuntimeParams[name] = "2s"
+			}
+		}))
+		j.pool.SetMaxIdleConns(0)
+		j.inspect()
+		j.runWith(rekey.Options{BatchTime: 4 * time.Second, Pause: 0.5}, steps...)
+	})
+}
+
+// shell runs a command in the container of a server as the operating system user postgres.
+func shell(t testing.TB, db *pgtest.DB, command string) {
+	t.Helper()
+	out, err := pgtest.Exec(t, db.Container(), "postgres", "sh", "-c", command)
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// The backfill waits for a standby that is further behind than MaxLag, waits while more WAL than
+// MaxUnarchived isn't archived, and slows down while autovacuum is behind.
+func TestPressure(t *testing.T) {
+	t.Parallel()
+	const rows = 20_000
+	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
+		j := install(t, db, events(rows)+"ANALYZE events", eventsSpec)
+		shell(t, db, "echo 'host replication follower 127.0.0.1/32 trust' >>"+j.one("SHOW hba_file"))
+		j.exec("CREATE ROLE follower REPLICATION LOGIN")
+		j.exec("ALTER SYSTEM SET autovacuum_naptime = '1h'")
+		j.exec("SELECT pg_reload_conf()")
+		pgtest.Eventually(t, "the standby is created", func() error {
+			_, err := pgtest.Exec(t, db.Container(), "postgres", "sh", "-c", "rm -rf /tmp/standby && pg_basebackup -h 127.0.0.1 -U follower -D /tmp/standby -R -c fast --no-sync && chmod 700 /tmp/standby")
+			return err
+		})
+		shell(t, db, `pg_ctl -D /tmp/standby -l /tmp/standby.log -w -o "-p 5433 -c fsync=off -c max_connections=300 -c cluster_name=follower" start >/dev/null || { cat /tmp/standby.log; false; }`)
+		status := j.one("SHOW data_directory") + "/pg_wal/archive_status"
+
+		for _, c := range []struct {
+			name          string
+			options       rekey.Options
+			begin, relief string // commands
+			want          string
+			waits         bool
+		}{
+			{"a standby", rekey.Options{MaxLag: 500 * time.Millisecond, MaxDead: -1}, "psql -XAtq -p 5433 -c 'SELECT pg_wal_replay_pause()' postgres", "psql -XAtq -p 5433 -c 'SELECT pg_wal_replay_resume()' postgres", "replica follower is ", true},
+			{"the archive", rekey.Options{MaxUnarchived: 40 << 20, MaxLag: -1, MaxDead: -1}, "for n in 1 2 3; do touch " + status + "/00000009000000000000000$n.ready; done", "rm " + status + "/00000009*", "the archive of the WAL is ", true},
+			{"autovacuum", rekey.Options{MaxDead: 1000}, "true", "true", "slow, since autovacuum is behind: public.events has ", false},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				j.run(rekey.StepExpand)
+				shell(t, db, c.begin)
+				var waiting []string
+				var before, after int64 // rows done while the backfill waits
+				o := c.options
+				o.Pause = 0.9
+				o.Progress = func(p rekey.Progress) {
+					if p.Waiting == "" {
+						return
+					}
+					waiting = append(waiting, p.Waiting)
+					switch len(waiting) {
+					case 1:
+						before = p.Rows
+					case 2:
+						after = p.Rows
+						shell(t, db, c.relief)
+					}
+				}
+				j.runWith(o, rekey.StepBackfill)
+				if len(waiting) == 0 || !strings.HasPrefix(waiting[0], c.want) {
+					t.Errorf("expected %q, got %q", c.want, waiting)
+				}
+				if c.waits && (len(waiting) < 2 || before != after) {
+					t.Errorf("expected the backfill to wait, got %d rows and then %d, and %q", before, after, waiting)
+				}
+				j.run(rekey.StepAbort)
+				j.exec("VACUUM FULL events")
+				time.Sleep(1100 * time.Millisecond) // until its node numbers can be reserved
+			})
+		}
+		shell(t, db, "pg_ctl -D /tmp/standby -m immediate stop")
 	})
 }
