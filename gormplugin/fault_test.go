@@ -2,8 +2,10 @@ package gormplugin
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +35,7 @@ func TestGeneratorErrors(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 	var m map[string]any
-	for _, value := range []any{map[string]any{}, &m, []map[string]any{{}, {}}, &[]map[string]any{{}, {}}} {
+	for _, value := range []any{[]*order{{}, {}}, &[2]order{}, map[string]any{}, &m, []map[string]any{{}, {}}, &[]map[string]any{{}, {}}} {
 		if err := db.Model(&order{}).Create(value).Error; !errors.Is(err, errUsedUp) {
 			t.Errorf("%T: error = %v", value, err)
 		}
@@ -49,6 +51,137 @@ func TestGeneratorErrors(t *testing.T) {
 	}
 	if want := []string{"BEGIN", "INSERT INTO `parents` (`id`,`boss_id`) VALUES (?,?)", "ROLLBACK"}; !slices.Equal(s.ran, want) {
 		t.Errorf("ran %q, want %q", s.ran, want)
+	}
+}
+
+type (
+	guest struct {
+		ID      idtype.Snowflake
+		Parties []party `gorm:"many2many:invitations;joinForeignKey:GuestID;joinReferences:PartyID"`
+	}
+	party struct{ ID idtype.Snowflake }
+	// An invitation is a row of a join table with its own ID.
+	invitation struct {
+		ID      idtype.Snowflake
+		GuestID idtype.Snowflake
+		PartyID idtype.Snowflake
+	}
+)
+
+// exhausted returns a database whose generator fails after n Snowflakes.
+func exhausted(t *testing.T, n int64) (*server, *gorm.DB) {
+	t.Helper()
+	s, gen := &server{affected: 1}, from(1000)
+	gen.limit = 1000 + n
+	db := openServer(t, s, For(gen), For(snos()), Named("labels", snos()))
+	if err := db.SetupJoinTable(&guest{}, "Parties", &invitation{}); err != nil {
+		t.Fatal(err)
+	}
+	return s, db
+}
+
+// wantNothing checks that a generator's error was returned, and that no statement was committed.
+func wantNothing(t *testing.T, what string, s *server, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) || !strings.Contains(err.Error(), ".ID: generate an ID: ") {
+		t.Errorf("%s: error = %v, want %v", what, err, want)
+	}
+	inserts := s.inserts()
+	s.mu.Lock() // database/sql may still roll back
+	defer s.mu.Unlock()
+	if len(inserts) > 0 && s.ran[0] != "BEGIN" || slices.Contains(s.ran, "COMMIT") {
+		t.Errorf("%s: ran %q, want a transaction without COMMIT", what, s.ran)
+	}
+}
+
+// If the generator fails, Create returns its error and inserts nothing, at any row and at any
+// association.
+func TestGeneratorFailsAnywhere(t *testing.T) {
+	graph := func() *parent {
+		return &parent{Boss: &parent{}, Children: []child{{}, {}}, Twin: &twin{}, Notes: []note{{}}, Crew: []*parent{{Children: []child{{}}}}, Tags: []label{{}}, Friends: []*parent{{}}}
+	}
+	for name, c := range map[string]struct {
+		first  int64 // the IDs before the error
+		create func(db *gorm.DB) error
+	}{
+		"batches": {5, func(db *gorm.DB) error { return db.CreateInBatches(make([]order, 6), 2).Error }},
+		"size of batch": {5, func(db *gorm.DB) error {
+			return db.Session(&gorm.Session{CreateBatchSize: 2}).Create(make([]order, 6)).Error
+		}},
+		"Save":          {0, func(db *gorm.DB) error { return db.Save(&order{}).Error }},
+		"FirstOrCreate": {0, func(db *gorm.DB) error { return db.FirstOrCreate(&order{}, "note = 'x'").Error }},
+		"a transaction": {4, func(db *gorm.DB) error {
+			return db.Transaction(func(tx *gorm.DB) error { return tx.Create(graph()).Error })
+		}},
+		"Append": {1, func(db *gorm.DB) error {
+			return db.Model(&parent{ID: 1}).Association("Children").Append(&child{}, &child{})
+		}},
+		"Append with a join table": {1, func(db *gorm.DB) error { return db.Model(&guest{ID: 1}).Association("Parties").Append(&party{}) }},
+		"a join table":             {2, func(db *gorm.DB) error { return db.Create(&guest{Parties: []party{{}}}).Error }},
+	} {
+		s, db := exhausted(t, c.first)
+		wantNothing(t, name, s, c.create(db), errUsedUp)
+	}
+	const all = 8 // Snowflakes of the graph
+	for n := range int64(all) {
+		s, db := exhausted(t, n)
+		wantNothing(t, fmt.Sprintf("a graph with %d IDs", n), s, db.Create(graph()).Error, errUsedUp)
+	}
+	if _, db := exhausted(t, all); db.Create(graph()).Error != nil {
+		t.Error("the graph has more IDs")
+	}
+	// The caller's transaction can continue, because no statement failed in it.
+	s, db := exhausted(t, 0)
+	if err := db.Transaction(func(tx *gorm.DB) error {
+		wantNothing(t, "in a transaction", s, tx.Create(&order{}).Error, errUsedUp)
+		return tx.Create(&order{ID: 7}).Error
+	}); err != nil || len(s.inserts()) != 1 || s.ran[len(s.ran)-1] != "COMMIT" {
+		t.Errorf("ran %q, %v", s.ran, err)
+	}
+}
+
+// A waiting generator returns n IDs. Then it waits until the context is done.
+type waiting struct {
+	*counter[idtype.Snowflake]
+	begun chan struct{}
+}
+
+func (w waiting) Fill(ctx context.Context, dst []idtype.Snowflake) (int, error) {
+	n, err := w.counter.Fill(ctx, dst)
+	if err == nil {
+		return n, nil
+	}
+	close(w.begun)
+	<-ctx.Done()
+	return n, ctx.Err()
+}
+
+// If the context is canceled during the wait for an ID, Create inserts nothing.
+func TestCanceledWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		first  int64 // the IDs before the wait
+		create func(db *gorm.DB) error
+	}{
+		"struct":  {0, func(db *gorm.DB) error { return db.Create(&order{}).Error }},
+		"slice":   {0, func(db *gorm.DB) error { return db.Create(make([]order, 3)).Error }},
+		"map":     {0, func(db *gorm.DB) error { return db.Model(&order{}).Create(map[string]any{}).Error }},
+		"maps":    {1, func(db *gorm.DB) error { return db.Model(&order{}).Create([]map[string]any{{}, {}}).Error }},
+		"batches": {4, func(db *gorm.DB) error { return db.CreateInBatches(make([]order, 6), 2).Error }},
+		"graph":   {2, func(db *gorm.DB) error { return db.Create(&parent{Boss: &parent{}, Children: []child{{}, {}}}).Error }},
+	} {
+		s, gen := &server{affected: 1}, waiting{from(1000), make(chan struct{})}
+		gen.limit = 1000 + c.first
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-gen.begun
+			cancel()
+		}()
+		err := c.create(openServer(t, s, For(gen)).WithContext(ctx))
+		// If database/sql has also ended the transaction, GORM wraps only the error of the transaction.
+		if errors.Is(err, sql.ErrTxDone) && name == "graph" && strings.Contains(err.Error(), context.Canceled.Error()) {
+			err = errors.Join(err, context.Canceled)
+		}
+		wantNothing(t, name, s, err, context.Canceled)
 	}
 }
 

@@ -180,6 +180,25 @@ type (
 		Left  idtype.Snowflake `gorm:"primaryKey;idgen:-"`
 		Right idtype.Snowflake `gorm:"primaryKey;idgen"`
 	}
+	// A generator takes precedence over a default.
+	generatedByDefault struct {
+		ID   idtype.Snowflake `gorm:"default:next_id()"`
+		Name string
+	}
+	byDefault struct {
+		ID   idtype.Snowflake `gorm:"idgen:-;default:(-)"`
+		Name string
+	}
+	bothPointers struct {
+		Left  idtype.Snowflake  `gorm:"primaryKey;idgen"`
+		Right *idtype.Snowflake `gorm:"primaryKey;idgen"`
+	}
+	// A part of the key is its owner's.
+	partOfOwner struct {
+		OwnerID idtype.Snowflake `gorm:"primaryKey"`
+		ID      idtype.Snowflake `gorm:"primaryKey;idgen"`
+		Owner   *order
+	}
 	secondByDefault struct {
 		Left  idtype.Snowflake `gorm:"primaryKey"`
 		Right idtype.Snowflake `gorm:"primaryKey;default:next_id()"`
@@ -258,6 +277,10 @@ func TestPlans(t *testing.T) {
 	selected := func(columns ...string) func(*gorm.DB) *gorm.DB {
 		return func(db *gorm.DB) *gorm.DB { return db.Select(columns) }
 	}
+	omitted := func(column string) func(*gorm.DB) *gorm.DB {
+		return func(db *gorm.DB) *gorm.DB { return db.Omit(column) }
+	}
+	six := idtype.Snowflake(6)
 	const sno = `"32323232-3232-3232-3232-323232323233"` // the first
 	for _, c := range []struct {
 		tx   func(*gorm.DB) *gorm.DB // nil: the database
@@ -270,6 +293,9 @@ func TestPlans(t *testing.T) {
 		{nil, &optedOut{}, "`opted_outs` (`id`,`name`) VALUES (0,\"\")"},
 		{nil, &optedOutWithSpace{}, "`opted_out_with_spaces` (`id`,`name`) VALUES (0,\"\")"},
 		{nil, &optedOutData{}, "`opted_out_data` (`id`,`other`) VALUES (1,0)"},
+		{nil, []*tagged{{}, {Key: 9}, {}}, "`taggeds` (`key`,`name`) VALUES (101,\"\"),(9,\"\"),(102,\"\")"},
+		{func(db *gorm.DB) *gorm.DB { return db.Model(&tagged{}) }, map[string]any{"name": "a"}, "`taggeds` (`key`,`name`) VALUES (101,\"a\")"},
+		{nil, &generatedByDefault{}, "`generated_by_defaults` (`name`,`id`) VALUES (\"\",1) RETURNING `id`"},
 		{nil, &emptyTag{}, "`empty_tags` (`id`) VALUES (1)"},
 		{nil, &embedsTagged{}, "`embeds_taggeds` (`id`,`name`) VALUES (101,\"\")"},
 		{nil, &shadows{}, "`shadows` (`id`,`name`) VALUES (" + sno + ",\"\")"},
@@ -285,11 +311,32 @@ func TestPlans(t *testing.T) {
 		{nil, &keyed[alien]{}, "`` (`id`,`name`) VALUES (\"[0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0]\",\"\")"},
 		{nil, &readOnlyKey{}, "`read_only_keys` (`name`) VALUES (\"\")"},
 		{selected("Name"), &createOnlyKey{}, "`create_only_keys` (`id`,`name`) VALUES (1,\"\")"},
+		{omitted("ID"), &generatedByDefault{}, "`generated_by_defaults` (`name`) VALUES (\"\") RETURNING `id`"},
+		{omitted("id"), &generatedByDefault{}, "`generated_by_defaults` (`name`) VALUES (\"\") RETURNING `id`"},
+		{omitted("generated_by_defaults.id"), &generatedByDefault{}, "`generated_by_defaults` (`name`) VALUES (\"\") RETURNING `id`"},
+		{omitted("ID"), &generatedByDefault{ID: 9}, "`generated_by_defaults` (`name`) VALUES (\"\") RETURNING `id`"},
+		{func(db *gorm.DB) *gorm.DB { return db.Select("Name").Omit("ID") }, &generatedByDefault{}, "`generated_by_defaults` (`name`) VALUES (\"\") RETURNING `id`"},
+		{func(db *gorm.DB) *gorm.DB { return db.Select("ID", "Name").Omit("ID") }, &generatedByDefault{}, "`generated_by_defaults` (`name`) VALUES (\"\") RETURNING `id`"},
+		{func(db *gorm.DB) *gorm.DB { return db.Select("*").Omit("ID") }, &generatedByDefault{}, "`generated_by_defaults` (`name`) VALUES (\"\") RETURNING `id`"},
+		{omitted("ID"), &order{}, "`orders` (`note`) VALUES (\"\")"},
+		{func(db *gorm.DB) *gorm.DB { return db.Model(&order{}).Omit("ID") }, map[string]any{"note": "a"}, "`orders` (`note`) VALUES (\"a\")"},
+		{nil, &byDefault{}, "`by_defaults` (`name`) VALUES (\"\") RETURNING `id`"},
+		{selected("Name"), &byDefault{}, "`by_defaults` (`name`) VALUES (\"\") RETURNING `id`"},
+		{nil, &[]byDefault{{}}, "`by_defaults` (`name`) VALUES (\"\") RETURNING `id`"},
+		{nil, &byDefault{ID: 9}, "`by_defaults` (`name`,`id`) VALUES (\"\",9) RETURNING `id`"},
+		{nil, &optedOut{ID: 9}, "`opted_outs` (`id`,`name`) VALUES (9,\"\")"},
+		{omitted("ID"), &optedOut{}, "`opted_outs` (`name`) VALUES (\"\")"},
+		{func(db *gorm.DB) *gorm.DB { return db.Model(&optedOut{}) }, map[string]any{"name": "a"}, "`opted_outs` (`name`) VALUES (\"a\")"},
 		// Composite keys: parts with a tag, and no key that GORM copies from another row.
 		{nil, &line{}, "`lines` (`order_id`,`id`,`name`) VALUES (0,1,\"\")"},
+		{nil, &[]line{{Name: "a"}, {OrderID: 5}, {OrderID: 5, ID: 9}}, "`lines` (`order_id`,`id`,`name`) VALUES (0,1,\"a\"),(5,2,\"\"),(5,9,\"\")"},
+		{func(db *gorm.DB) *gorm.DB { return db.Model(&line{}) }, map[string]any{"name": "a", "order_id": 5}, "`lines` (`id`,`name`,`order_id`) VALUES (1,\"a\",5)"},
+		{nil, &[]bothPointers{{}, {Left: 5}, {Right: &six}}, "`both_pointers` (`left`,`right`) VALUES (1,3),(5,4),(2,6)"},
+		{nil, &[]partOfOwner{{Owner: &order{}}, {Owner: &order{ID: 7}}}, "`part_of_owners` (`owner_id`,`id`) VALUES (3,1),(7,2)"},
+		{nil, &[]two{{}, {Left: 5}, {Left: 5, Right: 6}}, "`twos` (`left`,`right`) VALUES (0,0),(5,0),(5,6)"},
 		{nil, &two{}, "`twos` (`left`,`right`) VALUES (0,0)"},
 		{nil, &bothTagged{}, "`both_taggeds` (`left`,`right`) VALUES (1," + sno + ")"},
-		{func(db *gorm.DB) *gorm.DB { return db.Omit("Left") }, &bothTagged{}, "`both_taggeds` (`right`) VALUES (" + sno + ")"},
+		{omitted("Left"), &bothTagged{}, "`both_taggeds` (`right`) VALUES (" + sno + ")"},
 		{nil, &firstOptedOut{}, "`first_opted_outs` (`left`,`right`) VALUES (0,1)"},
 		{nil, &secondByDefault{Left: 5}, "`second_by_defaults` (`left`) VALUES (5) RETURNING `right`"},
 		{nil, &partitioned{ID: 5}, "`partitioneds` (`id`,`year`) VALUES (5,0)"},
@@ -329,7 +376,7 @@ func TestPlans(t *testing.T) {
 		}{}, "`things` (`id`) VALUES (1)"},
 		// Public IDs.
 		{selected("Name"), &publicKeys{}, "`public_keys` (`id`,`public_id`,`name`) VALUES (1," + sno + ",\"\")"},
-		{func(db *gorm.DB) *gorm.DB { return db.Omit("PublicID") }, &publicKeys{}, "`public_keys` (`id`,`name`) VALUES (1,\"\")"},
+		{omitted("PublicID"), &publicKeys{}, "`public_keys` (`id`,`name`) VALUES (1,\"\")"},
 		{nil, &publicInner{}, "`public_inners` (`key`,`plain`,`other`,`left`) VALUES (101,0,102,0)"},
 		{nil, &shadowedPublic{}, "`shadowed_publics` (`id`,`code`,`other`) VALUES (1,\"\",0)"},
 	} {
@@ -516,7 +563,14 @@ type (
 	emptyTag struct {
 		ID idtype.Snowflake `gorm:"idgen:"`
 	}
-	unbound      = keyed[idtype.UID60]
+	unbound         = keyed[idtype.UID60]
+	unboundEmbedded struct {
+		*UIDKey
+		Name string
+	}
+	UIDKey struct {
+		ID idtype.UID60 `gorm:"primaryKey"`
+	}
 	taggedSerial struct {
 		ID uint `gorm:"idgen"`
 	}
@@ -584,7 +638,8 @@ func TestModelErrors(t *testing.T) {
 		`fill secondUnknown.Right: want the name of a generator`:                                                                             {&secondUnknown{}},
 		`fill wrongType.ID of type idtype.Snowflake: generator "snos" generates idtype.Sno; `:                                                {&wrongType{}},
 		noUID + "pass gormplugin.For(gen) to New":                                                                                            {&unbound{}, &[]unbound{{ID: 1}, {}}, []*unbound{{}}, unbound{}},
-		noUID: {&keyed[sql.Null[idtype.UID60]]{}, &keyed[*sql.Null[idtype.UID60]]{}, &keyed[*text[idtype.UID60]]{}, &keyed[twiceText]{}, &keyed[*idtype.UID60]{}, &keyed[text[idtype.UID60]]{}},
+		noUID: {&keyed[sql.Null[idtype.UID60]]{}, &keyed[*sql.Null[idtype.UID60]]{}, &keyed[*text[idtype.UID60]]{}, &keyed[twiceText]{}, &keyed[*idtype.UID60]{}, &keyed[text[idtype.UID60]]{}, &keyed[optional[idtype.UID60]]{}},
+		`fill unboundEmbedded.UIDKey.ID: no generator is bound to type idtype.UID60;`:                                                                                           {&unboundEmbedded{}, &unboundEmbedded{UIDKey: &UIDKey{}}},
 		`fill unboundByTag.ID: no generator is bound to type idtype.UID60;`:                                                                                                     {&unboundByTag{}, &unboundByTag{ID: 1}},
 		`fill taggedSerial.ID: no generator is bound to type uint;`:                                                                                                             {&taggedSerial{}},
 		`].ID: no generator is bound to type idtype.Sno;`:                                                                                                                       {&keyed[idtype.Sno]{}},
@@ -852,6 +907,53 @@ func TestConcurrency(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// The plugin makes the plan of a model while GORM may still parse related models.
+func TestConcurrentFirstUse(t *testing.T) {
+	for range 30 {
+		db := open(t, For(snowflakes()), For(snos()), Named("labels", snos()))
+		start := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 2 {
+			// No two models have an association with the same model: GORM can't parse such models
+			// concurrently.
+			graph := &parent{Boss: &parent{}, Twin: &twin{}, Notes: []note{{}}, Crew: []*parent{{}}, Tags: []label{{}}}
+			for _, value := range []any{graph, &note{}, &twin{}, &label{}, &account{Profile: &profile{}}, &wallet{}, &order{}} {
+				wg.Go(func() {
+					<-start
+					if err := db.Create(value).Error; err != nil {
+						t.Errorf("%T: %v", value, err)
+					}
+				})
+			}
+		}
+		close(start)
+		wg.Wait()
+	}
+}
+
+// The IDs of many rows are in the order of the rows.
+func TestManyRows(t *testing.T) {
+	rows, want := make([]order, 3*blockSize+17), []order{}
+	next := idtype.Snowflake(0)
+	for i := range rows {
+		if i%7 == 3 {
+			rows[i].ID = idtype.Snowflake(10_000 + i)
+			want = append(want, rows[i])
+			continue
+		}
+		next++
+		want = append(want, order{ID: next})
+	}
+	db := open(t, For(snowflakes()))
+	if create(t, db, &rows); !slices.Equal(rows, want) {
+		t.Errorf("got %v, want %v", rows, want)
+	}
+	// The SQL of a dry run has the IDs of the structs, also in ToSQL.
+	one := order{}
+	text := db.ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Create(&one) })
+	wantSQL(t, text, "INSERT INTO `orders` (`id`,`note`) VALUES ("+one.ID.String()+",\"\")")
 }
 
 // Concurrent calls of keep lose no plan.

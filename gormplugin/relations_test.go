@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -120,6 +121,49 @@ func TestRelationsOfOtherTypes(t *testing.T) {
 					t.Errorf("%s, %d: %v, want %q in it", name, i, tx.Error, want)
 				}
 			}
+		}
+	}
+}
+
+type (
+	plainID   int64
+	plainUint uint64
+	plainText string
+
+	// A hasOf refers to its key of type K by foreign keys of type F.
+	hasOf[K, F any] struct {
+		ID    K           `gorm:"primaryKey"`
+		Items []itemOf[F] `gorm:"foreignKey:OwnerID"`
+	}
+)
+
+func refers[K, F any](db *gorm.DB) error { return db.Create(&hasOf[K, F]{}).Error }
+
+// In most of these foreign keys, GORM would store another value without an error.
+// integration_test/gorm has the types that the plugin accepts, and the values that GORM stores.
+func TestForeignKeysOfOtherTypes(t *testing.T) {
+	type (
+		snowflake = idtype.Snowflake
+		sale      = idtype.SnowflakeOf[Sale]
+		sno       = idtype.Sno
+	)
+	db := open(t, For(snowflakes()), For(snos()), For(&counter[plainID]{}), For(&counter[plainUint]{}))
+	for i, err := range []error{
+		refers[snowflake, string](db), refers[snowflake, plainText](db), refers[snowflake, *string](db), refers[snowflake, []byte](db), refers[snowflake, time.Time](db),
+		refers[snowflake, int32](db), refers[snowflake, *int16](db), refers[snowflake, uint32](db), refers[snowflake, sql.NullInt32](db), refers[snowflake, bool](db), refers[snowflake, *bool](db),
+		refers[snowflake, float64](db), refers[snowflake, *float32](db), refers[snowflake, sql.NullFloat64](db), refers[snowflake, sno](db), refers[snowflake, text[snowflake]](db),
+		refers[*snowflake, string](db), refers[*snowflake, int32](db), refers[sql.Null[snowflake], string](db), refers[sql.Null[snowflake], *string](db),
+		refers[optional[snowflake], string](db), refers[optional[snowflake], *string](db), refers[lineID, string](db), refers[lineID, *string](db), refers[*lineID, int32](db),
+		refers[plainID, string](db), refers[plainID, int32](db), refers[plainUint, string](db),
+		refers[text[snowflake], snowflake](db), refers[text[snowflake], int32](db), refers[text[snowflake], bool](db),
+		refers[text[idtype.UID60], idtype.UID60](db), refers[text[idtype.UID60], *idtype.UID60](db), refers[text[idtype.Spread64], idtype.Spread64](db),
+		refers[idtype.UID60, string](db), refers[idtype.Spread64, string](db), refers[idtype.SnowflakeSI, string](db), refers[idtype.SnowflakeSI, float64](db), refers[idtype.SnowflakeSI, float32](db),
+		refers[sno, bool](db), refers[sno, int64](db), refers[sno, text[sno]](db), refers[sno, raw](db), refers[text[sno], sno](db),
+		refers[raw, string](db), refers[raw, sql.Null[string]](db), refers[raw, [16]byte](db), refers[raw, optional[sno]](db),
+		refers[sale, string](db), refers[sale, int32](db), refers[text[sale], sale](db), refers[idtype.UID60Of[Sale], string](db), refers[idtype.SnoOf[Shopper], bool](db),
+	} {
+		if !errors.Is(err, gorm.ErrUnsupportedRelation) {
+			t.Errorf("%d: %v, want %v", i, err, gorm.ErrUnsupportedRelation)
 		}
 	}
 }
@@ -405,6 +449,16 @@ type (
 		LineID F
 		Line   *typedLine `gorm:"foreignKey:SaleID,LineID;references:SaleID,ID"`
 	}
+	// The keys are in embedded structs.
+	Model[M any] struct {
+		ID idtype.SnowflakeOf[M] `gorm:"primaryKey"`
+	}
+	stock   struct{ Model[stock] }
+	ofStock struct {
+		*Model[ofStock]
+		StockID idtype.SnowflakeOf[ofStock]
+		Stock   *stock
+	}
 	// A shopFront shares the key of its shop.
 	shopFront struct {
 		ID   idtype.SnowflakeOf[Shop]
@@ -468,7 +522,8 @@ func TestRelationsOfOtherModels(t *testing.T) {
 		"ShopID has type idtype.UID60Of[gormplugin.Shop], but it refers to Shop.ID of type idtype.SnowflakeOf[":      {db.Create(&ofShop[idtype.UID60Of[Shop]]{})},
 		"ShopID has type idtype.SnoOf[gormplugin.Shopper], but it refers to Shop.ID of":                              {db.Create(&ofShop[shopper]{})},
 		"ShopID as idtype.Snowflake: ": {db.Create(&ofPlainShop[sale]{}), db.Create(&ofPlainShop[*shop]{}), db.Create(&ofPlainShop[idtype.UID60Of[plainShop]]{})},
-		"CountryID as int64: ":         {db.Create(&ofCountry[sale]{})},
+		"ofStock.StockID has type idtype.SnowflakeOf[gormplugin.ofStock], but it refers to stock.Model.ID of type idtype.SnowflakeOf[gormplugin.stock]; declare ": {db.Create(&ofStock{Stock: &stock{}})},
+		"CountryID as int64: ": {db.Create(&ofCountry[sale]{})},
 		"OwnerID has type idtype.SnowflakeOf[gormplugin.Sale], but it refers to manyOf[idtype.SnowflakeOf[gormplugin.Sale]].ID of":                        {db.Create(&manyOf[sale]{}), db.Updates(&manyOf[sale]{ID: 1})},
 		"].ID of type sql.Null[idtype.SnowflakeOf[gormplugin.Shop]]; declare ":                                                                            {db.Create(&oneOf[sale]{})},
 		"OwnerID has type idtype.SnowflakeOf[gormplugin.Shop], but it refers to anyOf[idtype.SnowflakeOf[gormplugin.Shop]].ID of type gormplugin.SaleKey": {db.Create(&anyOf[shop]{})},

@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -61,6 +62,9 @@ func TestPages(t *testing.T) {
 		{sqlOf(db.Scopes(PageAfter("", idtype.Snowflake(7))).First(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 1"},
 		{sqlOf(db.Scopes(PageBefore("id", idtype.Snowflake(7))).First(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 1"},
 		{sqlOf(db.Scopes(PageBefore("", first)).Take(&order{})), "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 1"},
+		{sqlOf(db.Scopes(PageBefore("", seven)).Last(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 1"},
+		{sqlOf(db.Scopes(PageAfter("", first)).Last(&order{})), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 1"},
+		{sqlOf(db.Order("note desc").Scopes(PageBefore("", seven)).Take(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 1"},
 		{find(db.Order("note").Scopes(PageAfter("", seven))), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
 		{find(db.Scopes(PageAfter("other", seven)).Order("note")), "SELECT * FROM `orders` WHERE `orders`.`other` > 7 ORDER BY `orders`.`other` LIMIT 2"},
 		{find(PageBefore("", seven)(db).Order("note")), "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC,note LIMIT 2"},
@@ -72,6 +76,20 @@ func TestPages(t *testing.T) {
 		{find(db.Where("note = ?", "a").Or(db.Scopes(CreatedBetweenIn(layout, "", from, to)))), "SELECT * FROM `orders` WHERE note = \"a\" OR `orders`.`id` >= 4194304 AND `orders`.`id` < 8388608 LIMIT 2"},
 	} {
 		wantSQL(t, c.got, c.want)
+	}
+	// With a join, the argument selects the column of one of the tables.
+	for column, want := range map[string]string{"": "`sales`.`id`", "id": "`sales`.`id`", "sales.id": "`sales`.`id`", "shopper_id": "`sales`.`shopper_id`",
+		"sales.shopper_id": "`sales`.`shopper_id`", "Shopper.id": "`Shopper`.`id`"} {
+		joined := db.Joins("Shopper").Session(&gorm.Session{})
+		after, window := PageAfter(column, first), CreatedBetweenIn(layout, column, from, to)
+		if strings.Contains(strings.ToLower(column), "shopper") {
+			after, window = PageAfter(column, idtype.Sno{}), CreatedBetweenIn(idtype.SnoLayout{}, column, from, to)
+		}
+		_, page, _ := strings.Cut(sqlOf(joined.Scopes(after).Take(&Sale{})), " ORDER BY ")
+		wantSQL(t, page, want+" LIMIT 1")
+		if _, got, _ := strings.Cut(sqlOf(joined.Scopes(window).Take(&Sale{})), " WHERE "); !strings.HasPrefix(got, want+" >= ") {
+			t.Errorf("window by %q: WHERE %s", column, got)
+		}
 	}
 }
 
@@ -262,6 +280,10 @@ func TestScopesOfPreload(t *testing.T) {
 	if got := s.ran[len(s.ran)-1]; !strings.HasSuffix(got, " AND `children`.`id` > ? ORDER BY `children`.`id`") {
 		t.Errorf("ran %q", s.ran)
 	}
+	backwards := CreatedBetweenIn(idtype.DefaultSnowflakeLayout(), "", time.UnixMilli(2e12), time.UnixMilli(1e12))
+	if err := db.Preload("Children", backwards).Find(&[]parent{}).Error; !errors.Is(err, idtype.ErrRange) {
+		t.Errorf("reversed window: %v", err)
+	}
 }
 
 // The scopes work in GORM's generic interface.
@@ -274,8 +296,13 @@ func TestScopesOfG(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSQL(t, s.ran[0], "SELECT * FROM `orders` WHERE `orders`.`id` >= ? AND `orders`.`id` < ? AND `orders`.`id` < ? ORDER BY `orders`.`id` DESC")
-	if _, err := gorm.G[order](db).Scopes(G(CreatedBetweenIn(layout, "", to, from))).Find(t.Context()); !errors.Is(err, idtype.ErrRange) || len(s.ran) > 1 {
-		t.Errorf("reversed window: got %v, ran %q", err, s.ran)
+	// Methods for one row return the first row of the page.
+	page := gorm.G[order](db).Scopes(G(PageBefore("", idtype.Snowflake(7))))
+	for order, find := range map[string]func(context.Context) (order, error){" DESC LIMIT ?": page.Take, " DESC,`orders`.`id` LIMIT ?": page.First} {
+		if _, err := find(t.Context()); !errors.Is(err, gorm.ErrRecordNotFound) {
+			t.Error(err)
+		}
+		wantSQL(t, s.ran[len(s.ran)-1], "SELECT * FROM `orders` WHERE `orders`.`id` < ? ORDER BY `orders`.`id`"+order)
 	}
 }
 
@@ -292,13 +319,28 @@ func TestCreatedBetweenErrors(t *testing.T) {
 	db := openServer(t, s, For(snowflakes()))
 	now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	backwards := CreatedBetweenIn(idtype.DefaultSnowflakeLayout(), "", now, now.Add(-time.Hour))
-	for _, tx := range []*gorm.DB{
-		db.Scopes(backwards), backwards(db),
+	note := db.Model(&order{}).Where(db.Where("note <> 'a'").Or("note = 'b'")).Session(&gorm.Session{})
+	rows, generic := []order{}, gorm.G[order](db).Scopes(G(backwards))
+	_, findErr := generic.Find(t.Context())
+	_, deleteErr := generic.Delete(t.Context())
+	_, rowsErr := db.Model(&order{}).Scopes(backwards).Rows()
+	for i, err := range []error{
+		db.Scopes(backwards).Find(&rows).Error, backwards(db).Find(&rows).Error, db.Scopes(backwards).First(&order{}).Error, rowsErr, findErr, deleteErr,
+		db.Model(&order{}).Scopes(backwards).Count(new(int64)).Error, db.Model(&order{}).Scopes(backwards).Pluck("id", &[]int64{}).Error,
+		db.Scopes(backwards).FindInBatches(&rows, 2, func(*gorm.DB, int) error { return nil }).Error,
 		// GORM copies the conditions of a query, but not its error.
-		db.Where(db.Scopes(backwards)), db.Not(db.Scopes(backwards)), db.Where("note = ?", "a").Or(db.Scopes(backwards)),
+		db.Where(db.Scopes(backwards)).Find(&rows).Error, db.Not(db.Scopes(backwards)).Find(&rows).Error, db.Where("note = ?", "a").Or(db.Scopes(backwards)).Find(&rows).Error,
+		db.Model(&order{}).Scopes(backwards).Update("note", "z").Error, note.Scopes(backwards).Update("note", "z").Error,
+		db.Scopes(backwards).Delete(&order{}).Error, note.Scopes(backwards).Delete(&order{}).Error, db.Unscoped().Scopes(backwards).Delete(&order{}).Error,
+		db.Where(db.Scopes(backwards)).Delete(&order{}).Error, db.Not(db.Scopes(backwards)).Delete(&order{}).Error,
 	} {
-		if err := tx.Find(&[]order{}).Error; !errors.Is(err, idtype.ErrRange) || len(s.ran) > 0 {
-			t.Errorf("error = %v, ran %q", err, s.ran)
+		if !errors.Is(err, idtype.ErrRange) {
+			t.Errorf("%d: error = %v, want %v", i, err, idtype.ErrRange)
+		}
+	}
+	for _, q := range s.ran {
+		if q != "BEGIN" && q != "ROLLBACK" {
+			t.Errorf("ran %q", q)
 		}
 	}
 	if err := db.Scopes(CreatedBetweenIn(idtype.SnowflakeSILayout{}, "", now, now)).Find(&[]order{}).Error; !errors.Is(err, idtype.ErrConfig) {
