@@ -104,31 +104,21 @@ func (k peopleOf[T, N]) collisions(t *testing.T, g *gorm.DB) {
 		t.Run(name, func(t *testing.T) {
 			before := rowsOf(t, g)
 			repeating.at = c.at
-			err := c.call(g)
-			if !errors.Is(err, gorm.ErrDuplicatedKey) || repeating.at >= 0 {
-				t.Errorf("error = %v, want %v", err, gorm.ErrDuplicatedKey)
+			fails(t, "taken ID", c.call(g), gorm.ErrDuplicatedKey, "")
+			if repeating.at >= 0 {
+				t.Error("the ID was not generated")
 			}
-			if after := rowsOf(t, g); fmt.Sprint(after) != fmt.Sprint(before) {
-				t.Errorf("rows changed from\n%v\nto\n%v", before, after)
-			}
-			if left := slices.DeleteFunc(c.ids(), T.IsZero); len(left) > 0 {
-				t.Errorf("after the error: IDs %v, want none", left)
-			}
+			equal(t, "rows", rowsOf(t, g), before)
+			equal(t, "IDs after the error", slices.DeleteFunc(c.ids(), T.IsZero), []T{})
 			// In a transaction, the call is repeated after a savepoint.
 			repeating.at = c.at
-			err = g.Transaction(func(tx *gorm.DB) error {
-				err := gorm.ErrDuplicatedKey
-				for range 3 {
-					if !errors.Is(err, gorm.ErrDuplicatedKey) {
-						break
-					}
+			must(t, g.Transaction(func(tx *gorm.DB) error {
+				err := tx.Transaction(c.call)
+				for i := 0; i < 2 && errors.Is(err, gorm.ErrDuplicatedKey); i++ {
 					err = tx.Transaction(c.call)
 				}
 				return err
-			})
-			if err != nil {
-				t.Fatalf("repeated call: %v", err)
-			}
+			}))
 			if ids := c.ids(); slices.ContainsFunc(ids, T.IsZero) || slices.Contains(ids, taken) {
 				t.Errorf("repeated call: IDs %v", ids)
 			}
@@ -147,9 +137,7 @@ func (k peopleOf[T, N]) collisions(t *testing.T, g *gorm.DB) {
 					}
 				}
 			}
-			if got := strings.Join(added, ", "); got != c.rows {
-				t.Errorf("repeated call: added %s, want %s", got, c.rows)
-			}
+			equal(t, "added rows", strings.Join(added, ", "), c.rows)
 		})
 	}
 }

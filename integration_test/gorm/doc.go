@@ -5,17 +5,18 @@
 // Each test of the table in suite_test.go runs with every ID type, typed keys and the caller's
 // own ID types included, on SQLite and on Postgres. On Postgres it runs with package pgxcodec;
 // tests in which IDs are encoded or scanned in many forms run without it, too. The files are
-// subjects: create, save and hooks, forms of keys, associations, queries, scopes, upserts,
-// collisions, errors, migrations. Tests outside the table depend on one ID type or one database.
+// subjects: create, save and hooks, forms of keys, associations, foreign keys, queries, scopes,
+// upserts, collisions, migrations. Tests outside the table depend on one ID type or one database.
 //
-// The unit tests of gormplugin have what needs no database: which generator fills which key,
-// errors of tags and bindings, the SQL of scopes, allocations, and a driver that fails.
+// The unit tests of gormplugin have what needs no database: which generator fills which key in
+// structs and maps, Select and Omit, errors of tags and bindings, rejected foreign keys, the SQL
+// of scopes, allocations, and generators and drivers that fail.
 //
 // # Fixtures
 //
 // models_test.go has the models. All of them are generic in the ID type:
 //
-//   - thing: an ID and a name. archive is a second table of things.
+//   - thing: an ID and a name.
 //   - Person: an association of each kind. k.newGraph returns a person with all of them.
 //   - contact: unique keys besides the ID, for upserts.
 //   - sender and letter: soft deletion, and IDs of several weeks, for pages and windows.

@@ -3,8 +3,7 @@ package gorm
 import (
 	"database/sql"
 	"database/sql/driver"
-	"encoding/json"
-	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -124,7 +123,7 @@ func (w wrapped[F]) GormDataType() string         { return w.Inner.GormDataType(
 func (k of[T]) forms(t *testing.T, g *gorm.DB) {
 	type text = sqltypes.Text[T]
 	// In the order of the column.
-	f := formed[T]{t: t, g: g, unbound: with(t, g)}
+	f := formed[T]{t: t, g: g}
 	for _, id := range k.ids(t, 5) {
 		must(t, g.Create(&thing[T]{ID: id}).Error)
 	}
@@ -161,10 +160,7 @@ func (k of[T]) forms(t *testing.T, g *gorm.DB) {
 	fills(f, k.Column, func(m *embedsPrefixed[T], id T) { m.In.ID = id })
 	fills(f, k.Column, func(m *embedsPrefixedPointer[T], id T) { m.In = &Key[T]{id} })
 	upserts[partKey[T]](f)
-	var counts []int
-	if must(t, g.Model(&partKey[T]{}).Distinct("count").Pluck("count", &counts).Error); !slices.Equal(counts, []int{2}) {
-		t.Errorf("counts are %v, want 2, the default", counts)
-	}
+	plucks(t, "the default", g.Model(&partKey[T]{}).Group("count"), "count", 2)
 
 	// The plugin sets a new pointer instead of changing the caller's variable.
 	var zero T
@@ -182,11 +178,10 @@ func (k of[T]) forms(t *testing.T, g *gorm.DB) {
 
 // A formed has the arguments for a test of a form.
 type formed[T sqltypes.ID] struct {
-	t       *testing.T
-	g       *gorm.DB
-	unbound *gorm.DB // without a generator
-	ids     []T
-	window  scope // from the second to the fourth ID; nil if IDs don't sort by time
+	t      *testing.T
+	g      *gorm.DB
+	ids    []T
+	window scope // from the second to the fourth ID; nil if IDs don't sort by time
 }
 
 // keyedBy tests keys of type F in columns of a type.
@@ -201,11 +196,7 @@ func keyedBy[T sqltypes.ID, F any](f formed[T], column string, of func(T) F) {
 		rows = append(rows, keyed[F]{ID: of(id), Name: string(rune('a' + i))})
 	}
 	must(f.t, f.g.Create(&rows).Error)
-	var names []string
-	must(f.t, f.g.Model(&keyed[F]{}).Where("id IN ?", ids[:2]).Order("name").Pluck("name", &names).Error)
-	if !slices.Equal(names, []string{"a", "b"}) {
-		f.t.Errorf("%T: IN found %q", ids[0], names)
-	}
+	plucks(f.t, "IN", f.g.Model(&keyed[F]{}).Where("id IN ?", ids[:2]).Order("name"), "name", "a", "b")
 	scopesOf[F](f)
 	if _, isScanner := any(&ids[0]).(interface{ IsZero() bool }); isScanner { // not a pointer or a sql.Null
 		lists(f, ids)
@@ -221,9 +212,7 @@ func fills[M any, T sqltypes.ID](f formed[T], column string, set func(*M, T)) {
 	if isPostgres(g) || column != "bytea" {
 		checkColumns(t, g, map[string]map[string]string{m.Table: {m.PrioritizedPrimaryField.DBName: column}})
 	}
-	if s := alterations(t, g, new(M)); len(s) > 0 {
-		t.Errorf("%s: AutoMigrate issued %q", m.Table, s)
-	}
+	equal(t, m.Table+": AutoMigrate", alterations(t, g, new(M)), nil)
 	named := func(name string) M { return *m.with("Name", name) }
 	one := named("a")
 	must(t, g.Create(&one).Error)
@@ -257,11 +246,6 @@ func fills[M any, T sqltypes.ID](f formed[T], column string, set func(*M, T)) {
 		if id, got := m.key(&row), bare[T](values[db]); got != id || id.IsZero() || seen[id] || value != nil && id != ids[2] {
 			t.Errorf("%s: ID = %v in the map, %v in the row, want the same, new or set", m.Table, got, id)
 		}
-	}
-	// Without a generator, Create fails.
-	unnamed := named("unbound")
-	if err := f.unbound.Create(&unnamed).Error; !errors.Is(err, gormplugin.ErrNoGenerator) || !m.hasZero(&unnamed) {
-		t.Errorf("%s: without a generator: %v, %+v", m.Table, err, unnamed)
 	}
 	upserts[M](f)
 }
@@ -374,6 +358,11 @@ func lists[T sqltypes.ID, F any](f formed[T], ids []F) {
 	isStruct := reflect.TypeFor[F]().Kind() == reflect.Struct
 	_, isBytes := any(a).(sqltypes.SnoBytes)
 	two, all, rest := []string{"a", "b"}, []string{"a", "b", "c", "d", "e"}, []string{"c", "d", "e"}
+	// Lists of structs are models without such a column. Zero models have no condition.
+	listed, alone, negated, ofZeros := two, []string{"a"}, rest, []string{}
+	if isStruct {
+		listed, alone, negated, ofZeros = nil, nil, nil, all
+	}
 	cases := map[string]struct {
 		tx   *gorm.DB
 		want []string // nil: an error
@@ -395,23 +384,11 @@ func lists[T sqltypes.ID, F any](f formed[T], ids []F) {
 		"= and a list":          {g.Where("id = ?", []F{a, b}), nil},
 		"Not, column and list":  {g.Not("id", []F{a, b}), nil},
 		"an empty list":         {g.Where([]F{}), all},
-	}
-	for name, q := range map[string]struct {
-		tx   *gorm.DB
-		want []string // for an ID that is not a struct
-	}{
-		"a list":          {g.Where([]F{a, b}), two},
-		"a list of one":   {g.Where([]F{a}), []string{"a"}},
-		"pointers":        {g.Where([]*F{&a, &b}), two},
-		"Not of a list":   {g.Not([]F{a, b}), rest},
-		"a list of zeros": {g.Where(make([]F, 1)), []string{}},
-	} {
-		if isStruct && name == "a list of zeros" {
-			q.want = all
-		} else if isStruct {
-			q.want = nil
-		}
-		cases[name] = q
+		"a list":                {g.Where([]F{a, b}), listed},
+		"a list of one":         {g.Where([]F{a}), alone},
+		"pointers":              {g.Where([]*F{&a, &b}), listed},
+		"Not of a list":         {g.Not([]F{a, b}), negated},
+		"a list of zeros":       {g.Where(make([]F, 1)), ofZeros},
 	}
 	for name, q := range cases {
 		var names []string
@@ -427,11 +404,6 @@ func lists[T sqltypes.ID, F any](f formed[T], ids []F) {
 			t.Errorf("%T, %s: got %q, %v, want %q", a, name, names, err, q.want)
 		}
 	}
-	text, err := json.Marshal(ids)
-	var back []F
-	if err = errors.Join(err, json.Unmarshal(text, &back)); err != nil || !reflect.DeepEqual(back, ids) {
-		t.Errorf("%T: JSON %s became %v, %v, want %v", a, text, back, err, ids)
-	}
 	var rows []keyed[F]
 	if err := g.Find(&rows, []F{a, b}).Error; (err != nil) != isStruct || err == nil && len(rows) != 2 {
 		t.Errorf("%T, Find: %v, %v", a, rows, err)
@@ -439,25 +411,14 @@ func lists[T sqltypes.ID, F any](f formed[T], ids []F) {
 	// Scan and Pluck read lists from columns of any name.
 	for _, column := range []string{"id", "id as subject"} {
 		var got []F
-		if err := g.Model(&keyed[F]{}).Select(column).Order("name").Scan(&got).Error; err != nil || !reflect.DeepEqual(got, ids) {
-			t.Errorf("%T: Scan of %s: %v, %v, want %v", a, column, got, err, ids)
-		}
+		must(t, g.Model(&keyed[F]{}).Select(column).Order("name").Scan(&got).Error)
+		equal(t, "Scan of "+column, got, ids)
 	}
-	var got []F
-	if err := g.Model(&keyed[F]{}).Order("name").Pluck("id", &got).Error; err != nil || !reflect.DeepEqual(got, ids) {
-		t.Errorf("%T: Pluck: %v, %v, want %v", a, got, err, ids)
+	plucks(t, "Pluck", g.Model(&keyed[F]{}).Order("name"), "id", ids...)
+	if tx := g.Delete(&keyed[F]{}, []F{a}); (tx.Error != nil) != isStruct || !isStruct && tx.RowsAffected != 1 {
+		t.Errorf("%T, Delete by a list: %d rows, %v", a, tx.RowsAffected, tx.Error)
 	}
-	for name, c := range map[string]struct {
-		tx   *gorm.DB
-		want int64
-	}{
-		"a list": {g.Delete(&keyed[F]{}, []F{a}), 1},
-		"IN":     {g.Delete(&keyed[F]{}, "id IN ?", []F{b}), 1},
-	} {
-		if refused := isStruct && name == "a list"; (c.tx.Error != nil) != refused || !refused && c.tx.RowsAffected != c.want {
-			t.Errorf("%T, Delete by %s: %d rows, %v", a, name, c.tx.RowsAffected, c.tx.Error)
-		}
-	}
+	affects(t, "Delete by IN", g.Delete(&keyed[F]{}, "id IN ?", []F{b}), 1)
 }
 
 // scopesOf selects rows after and before IDs, and in a time window, of the base type and in
@@ -482,14 +443,11 @@ func scopesOf[F any, T sqltypes.ID](f formed[T]) {
 		}{f.window, "bc"}
 	}
 	for name, c := range scopes {
-		var names []string
-		err := g.Model(&keyed[F]{}).Scopes(c.scope).Pluck("name", &names).Error
-		if field.DataType == "text" && ids[0].GormDataType() != "uuid" {
-			if name != "after a text" && !errors.Is(err, gorm.ErrInvalidField) {
-				t.Errorf("%s, %s: %v, want %v", field.FieldType, name, err, gorm.ErrInvalidField)
-			}
-		} else if err != nil || strings.Join(names, "") != c.want {
-			t.Errorf("%s, %s: got %q, %v, want %q", field.FieldType, name, names, err, c.want)
+		tx := g.Model(&keyed[F]{}).Scopes(c.scope)
+		if field.DataType != "text" || ids[0].GormDataType() == "uuid" {
+			plucks(t, fmt.Sprint(field.FieldType, " ", name), tx, "name", strings.Split(c.want, "")...)
+		} else if name != "after a text" {
+			fails(t, fmt.Sprint(field.FieldType, " ", name), tx.Find(&[]keyed[F]{}).Error, gorm.ErrInvalidField, "")
 		}
 	}
 }

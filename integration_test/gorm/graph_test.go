@@ -3,9 +3,7 @@ package gorm
 import (
 	"database/sql"
 	"errors"
-	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -14,7 +12,6 @@ import (
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -34,39 +31,33 @@ func (k peopleOf[T, N]) graph(t *testing.T, g *gorm.DB) {
 		}
 		seen[id] = what
 	}
-	same := func(what string, got, want T) {
-		t.Helper()
-		if got != want {
-			t.Errorf("%s: got %v, want %v", what, got, want)
-		}
-	}
 	isNew("person", a.ID)
 	isNew("company", a.Company.ID)
-	same("belongs to", *a.CompanyID, a.Company.ID)
+	equal(t, "belongs to", *a.CompanyID, a.Company.ID)
 	isNew("passport", a.Passport.ID)
-	same("has one", a.Passport.PersonID, a.ID)
+	equal(t, "has one", a.Passport.PersonID, a.ID)
 	for _, o := range a.Orders {
 		isNew("order "+o.Item, o.ID)
-		same("has many", o.PersonID, a.ID)
+		equal(t, "has many", o.PersonID, a.ID)
 	}
 	isNew("nested picture", a.Orders[0].Pictures[0].ID)
-	same("nested polymorphic", a.Orders[0].Pictures[0].OwnerID, a.Orders[0].ID)
+	equal(t, "nested polymorphic", a.Orders[0].Pictures[0].OwnerID, a.Orders[0].ID)
 	for _, p := range a.Pictures {
 		isNew("picture "+p.File, p.ID)
-		same("polymorphic", p.OwnerID, a.ID)
+		equal(t, "polymorphic", p.OwnerID, a.ID)
 	}
-	same("shared key", a.Detail.ID, a.ID)
+	equal(t, "shared key", a.Detail.ID, a.ID)
 	manager := k.in(a.Manager).ID
 	isNew("manager", manager)
-	same("belongs to its own kind", a.ManagerID.ID, manager)
+	equal(t, "belongs to its own kind", a.ManagerID.ID, manager)
 	for i := range a.Team {
 		p := k.in(&a.Team[i])
 		isNew("team "+p.Name, p.ID)
-		same("has many of its own kind", p.ManagerID.ID, a.ID)
+		equal(t, "has many of its own kind", p.ManagerID.ID, a.ID)
 	}
 	luigi := k.in(&a.Team[0])
 	isNew("order of the team", luigi.Orders[0].ID)
-	same("has many of the team", luigi.Orders[0].PersonID, luigi.ID)
+	equal(t, "has many of the team", luigi.Orders[0].PersonID, luigi.ID)
 	for _, v := range a.Tags {
 		isNew("tag "+v.Name, v.ID)
 	}
@@ -93,18 +84,9 @@ func (k peopleOf[T, N]) graph(t *testing.T, g *gorm.DB) {
 		"people p join memberships j on j.person_id = p.id join clubs c on c.id = j.club_id":                         1,
 		"people p join friendships j on j.person_id = p.id join people f on f.id = j.friend_id where p.name = 'Ada'": 2,
 	} {
-		var got int
-		must(t, g.Raw("select count(*) from "+query).Scan(&got).Error)
-		if got != want {
-			t.Errorf("%s: got %d rows, want %d", query, got, want)
-		}
+		counts(t, g, query, want)
 	}
-	var joins []membership[T]
-	must(t, g.Find(&joins).Error)
-	if len(joins) != 1 {
-		t.Fatalf("got %d memberships, want 1", len(joins))
-	}
-	isNew("membership", joins[0].ID)
+	isNew("membership", k.memberships(t, g, a.ID, 1)[0].ID)
 
 	// Existing rows keep their IDs if they are saved again, and each new row of the join
 	// table gets an ID.
@@ -114,26 +96,22 @@ func (k peopleOf[T, N]) graph(t *testing.T, g *gorm.DB) {
 	must(t, g.Create(grace).Error)
 	again := k.in(grace)
 	isNew("further person", again.ID)
-	same("existing company", *again.CompanyID, company)
-	same("existing company's struct", again.Company.ID, company)
-	same("existing tag", again.Tags[0].ID, tag)
-	same("existing club", again.Clubs[0].ID, club)
-	same("existing manager", again.ManagerID.ID, manager)
-	must(t, g.Where("person_id = ?", again.ID).Find(&joins).Error)
-	if len(joins) != 1 || joins[0].ClubID != club {
-		t.Fatalf("got memberships %v, want one of club %v", joins, club)
-	}
-	isNew("further membership", joins[0].ID)
+	equal(t, "existing company", *again.CompanyID, company)
+	equal(t, "existing company's struct", again.Company.ID, company)
+	equal(t, "existing tag", again.Tags[0].ID, tag)
+	equal(t, "existing club", again.Clubs[0].ID, club)
+	equal(t, "existing manager", again.ManagerID.ID, manager)
+	join := k.memberships(t, g, again.ID, 1)[0]
+	isNew("further membership", join.ID)
+	equal(t, "further membership", join.ClubID, club)
 
 	// Append.
 	must(t, g.Model(grace).Association("Orders").Append(&order[T]{Item: "later"}))
 	isNew("later order", again.Orders[0].ID)
-	same("later order's person", again.Orders[0].PersonID, again.ID)
+	equal(t, "later order's person", again.Orders[0].PersonID, again.ID)
 	must(t, g.Model(grace).Association("Friends").Append(k.named("Later"), ada))
 	isNew("later friend", k.in(again.Friends[0]).ID)
-	if n := g.Model(grace).Association("Friends").Count(); n != 2 {
-		t.Errorf("got %d friends, want 2", n)
-	}
+	equal(t, "friends", g.Model(grace).Association("Friends").Count(), 2)
 }
 
 // A key that refers to another row is never generated.
@@ -158,14 +136,8 @@ func (k of[T]) sharedKey(t *testing.T, g *gorm.DB) {
 		t.Errorf("profile without an owner: got ID %v, %v, want no ID and %v", p.ID, err, gorm.ErrPrimaryKeyRequired)
 	}
 
-	for table, want := range map[string]T{"accounts.owner_id": a.OwnerID, "profiles.id": o.ID} {
-		var ids []T
-		name, column, _ := strings.Cut(table, ".")
-		must(t, g.Table(name).Pluck(column, &ids).Error)
-		if len(ids) != 1 || ids[0] != want {
-			t.Errorf("%s: got %v, want only %v", table, ids, want)
-		}
-	}
+	plucks(t, "accounts", g.Table("accounts"), "owner_id", a.OwnerID)
+	plucks(t, "profiles", g.Table("profiles"), "id", o.ID)
 }
 
 // Updates and Save with FullSaveAssociations save new and existing associations.
@@ -173,21 +145,11 @@ func (k peopleOf[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
-	// rows returns the number of rows of a table with an ID and a name.
-	rows := func(table, name string, id T) (n int64) {
+	// saved checks that the only row with a name, or another column, has the ID of a struct.
+	saved := func(table, name string, id T) {
 		t.Helper()
-		must(t, g.Table(table).Where("id = ? and "+name, id).Count(&n).Error)
-		return n
-	}
-	saved := func(what string, n int64, ids ...T) {
-		t.Helper()
-		for _, id := range ids {
-			if id.IsZero() {
-				t.Errorf("%s: got no ID", what)
-			}
-		}
-		if n != 1 {
-			t.Errorf("%s: got %d rows with the ID of the struct, want 1", what, n)
+		if plucks(t, table, g.Table(table).Where(name), "id", id); id.IsZero() {
+			t.Errorf("%s, %s: no ID", table, name)
 		}
 	}
 
@@ -199,18 +161,16 @@ func (k peopleOf[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
 	a.Clubs = append(a.Clubs, &club[T]{Name: "new"})
 	a.Team = append(a.Team, *k.named("new"))
 	must(t, g.Session(&gorm.Session{FullSaveAssociations: true}).Updates(ada).Error)
-	if a.Company.ID != engines || a.Orders[0].ID != first || a.Tags[0].ID != tagged {
-		t.Errorf("existing IDs became %v, %v, %v", a.Company.ID, a.Orders[0].ID, a.Tags[0].ID)
-	}
-	saved("company", rows("companies", "name = 'Renamed'", engines))
-	saved("order", rows("orders", "item = 'renamed'", first))
-	saved("tag", rows("tags", "name = 'renamed'", tagged))
-	saved("new order", rows("orders", "item = 'new'", a.Orders[2].ID), a.Orders[2].ID)
-	saved("its person", rows("people", "id = (select person_id from orders where item = 'new')", a.ID))
-	saved("new nested picture", rows("pictures", "file = 'new.png'", a.Orders[2].Pictures[0].ID), a.Orders[2].Pictures[0].ID)
-	saved("new tag", rows("tags", "name = 'new'", a.Tags[2].ID), a.Tags[2].ID)
-	saved("new club", rows("clubs", "name = 'new'", a.Clubs[1].ID), a.Clubs[1].ID)
-	saved("new in the team", rows("people", "name = 'new'", k.in(&a.Team[2]).ID), k.in(&a.Team[2]).ID)
+	saved("companies", "name = 'Renamed'", engines)
+	saved("orders", "item = 'renamed'", first)
+	saved("tags", "name = 'renamed'", tagged)
+	equal(t, "existing IDs", []T{a.Company.ID, a.Orders[0].ID, a.Tags[0].ID}, []T{engines, first, tagged})
+	saved("orders", "item = 'new'", a.Orders[2].ID)
+	saved("people", "id = (select person_id from orders where item = 'new')", a.ID)
+	saved("pictures", "file = 'new.png'", a.Orders[2].Pictures[0].ID)
+	saved("tags", "name = 'new'", a.Tags[2].ID)
+	saved("clubs", "name = 'new'", a.Clubs[1].ID)
+	saved("people", "name = 'new'", k.in(&a.Team[2]).ID)
 	k.memberships(t, g, a.ID, 2)
 
 	// Save does the same for a new row.
@@ -218,25 +178,20 @@ func (k peopleOf[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
 	a.Company.Name = "Renamed again"
 	must(t, g.Session(&gorm.Session{FullSaveAssociations: true}).Save(grace).Error)
 	b := k.in(grace)
-	saved("company", rows("companies", "name = 'Renamed again'", engines))
-	saved("person", rows("people", "name = 'Grace'", b.ID), b.ID)
-	saved("order of a new person", rows("orders", "item = 'of Grace'", b.Orders[0].ID), b.Orders[0].ID)
+	saved("companies", "name = 'Renamed again'", engines)
+	saved("people", "name = 'Grace'", b.ID)
+	saved("orders", "item = 'of Grace'", b.Orders[0].ID)
 	k.memberships(t, g, b.ID, 2)
 }
 
-// memberships checks the number of a person's memberships, and that each has an ID.
-func (k of[T]) memberships(t *testing.T, g *gorm.DB, person T, want int) {
+// memberships returns a person's memberships, after it checked their number and IDs.
+func (k of[T]) memberships(t *testing.T, g *gorm.DB, person T, want int) (joins []membership[T]) {
 	t.Helper()
-	var joins []membership[T]
 	must(t, g.Find(&joins, "person_id = ?", person).Error)
-	if len(joins) != want {
-		t.Errorf("got %d memberships, want %d", len(joins), want)
+	if len(joins) != want || slices.ContainsFunc(joins, func(j membership[T]) bool { return j.ID.IsZero() }) {
+		t.Fatalf("got memberships %+v, want %d with IDs", joins, want)
 	}
-	for _, j := range joins {
-		if j.ID.IsZero() {
-			t.Errorf("membership %+v has no ID", j)
-		}
-	}
+	return joins
 }
 
 // Association finds, counts, replaces and deletes associations by their IDs.
@@ -245,22 +200,9 @@ func (k peopleOf[T, N]) associations(t *testing.T, g *gorm.DB) {
 	must(t, g.Create([]*N{ada, grace}).Error)
 	a, o := k.in(ada), k.in(grace)
 	of := func(name string) *gorm.Association { return g.Model(ada).Association(name) }
-	count := func(what, from string, want int) {
-		t.Helper()
-		var got int
-		must(t, g.Raw("select count(*) from "+from).Scan(&got).Error)
-		if got != want {
-			t.Errorf("%s: got %d rows of %s, want %d", what, got, from, want)
-		}
-	}
-
 	for name, want := range map[string]int64{"Company": 1, "Passport": 1, "Orders": 2, "Pictures": 2, "Detail": 1, "Manager": 1, "Team": 2, "Tags": 2, "Clubs": 1, "Friends": 2} {
-		if got := of(name).Count(); got != want {
-			t.Errorf("Count of %s: got %d, want %d", name, got, want)
-		}
-		if got := g.Model([]*N{ada, grace}).Association(name).Count(); got != 2*want {
-			t.Errorf("Count of both's %s: got %d, want %d", name, got, 2*want)
-		}
+		equal(t, name, of(name).Count(), want)
+		equal(t, name+" of both", g.Model([]*N{ada, grace}).Association(name).Count(), 2*want)
 	}
 	var (
 		orders  []order[T]
@@ -268,18 +210,11 @@ func (k peopleOf[T, N]) associations(t *testing.T, g *gorm.DB) {
 		tags    []tag[T]
 		firm    company[T]
 	)
-	if err := of("Orders").Find(&orders, "id = ?", a.Orders[1].ID); err != nil || len(orders) != 1 || orders[0].ID != a.Orders[1].ID {
-		t.Errorf("Find of orders: got %v, %v", orders, err)
-	}
-	if err := of("Friends").Find(&friends); err != nil || len(friends) != 2 {
-		t.Errorf("Find of friends: got %v, %v", friends, err)
-	}
-	if err := of("Tags").Find(&tags, []T{a.Tags[0].ID, o.Tags[0].ID}); err != nil || len(tags) != 1 || tags[0].ID != a.Tags[0].ID {
-		t.Errorf("Find of tags: got %v, %v", tags, err)
-	}
-	if err := of("Company").Find(&firm); err != nil || firm.ID != a.Company.ID {
-		t.Errorf("Find of the company: got %v, %v", firm, err)
-	}
+	must(t, of("Orders").Find(&orders, "id = ?", a.Orders[1].ID))
+	must(t, of("Friends").Find(&friends))
+	must(t, of("Tags").Find(&tags, []T{a.Tags[0].ID, o.Tags[0].ID}))
+	must(t, of("Company").Find(&firm))
+	equal(t, "Find", []any{orders, len(friends), tags, firm}, []any{a.Orders[1:], 2, []tag[T]{*a.Tags[0]}, *a.Company})
 
 	// Belongs to.
 	fresh := company[T]{Name: "fresh"}
@@ -287,41 +222,38 @@ func (k peopleOf[T, N]) associations(t *testing.T, g *gorm.DB) {
 	if fresh.ID.IsZero() || *a.CompanyID != fresh.ID {
 		t.Errorf("Replace of the company: got %v and %v", fresh.ID, a.CompanyID)
 	}
-	count("Replace", "people p join companies c on c.id = p.company_id where p.name = 'Ada' and c.name = 'fresh'", 1)
+	counts(t, g, "people p join companies c on c.id = p.company_id where p.name = 'Ada' and c.name = 'fresh'", 1)
 	must(t, of("Company").Delete(&fresh))
-	count("Delete", "people where name = 'Ada' and company_id is null", 1)
+	counts(t, g, "people where name = 'Ada' and company_id is null", 1)
 	must(t, of("Manager").Clear())
-	count("Clear", "people where name = 'Ada' and manager_id is null", 1)
-	count("Clear", "people where name = 'Ada' and company_id is not null and manager_id is not null", 1)
+	counts(t, g, "people where name = 'Ada' and manager_id is null", 1)
+	counts(t, g, "people where name = 'Ada' and company_id is not null and manager_id is not null", 1)
 
 	// Has one and has many. Removed rows stay, with a NULL foreign key.
 	must(t, of("Passport").Replace(&passport[T]{Number: "fresh"}))
 	if a.Passport.ID.IsZero() || a.Passport.PersonID != a.ID {
 		t.Errorf("Replace of the passport: got %+v", a.Passport)
 	}
-	count("Replace", "passports where person_id is null", 1)
+	counts(t, g, "passports where person_id is null", 1)
 	brass := a.Orders[1]
 	must(t, of("Orders").Delete(&order[T]{ID: brass.ID}))
 	if len(a.Orders) != 1 || a.Orders[0].ID == brass.ID {
 		t.Errorf("Delete of an order: left %v", a.Orders)
 	}
-	count("Delete", "orders where person_id is null and item = 'brass'", 1)
-	var gone order[T]
-	if err := g.First(&gone, brass.ID).Error; err != nil || !gone.PersonID.IsZero() {
-		t.Errorf("removed order: got %+v, %v, want no person", gone, err)
-	}
+	counts(t, g, "orders where person_id is null and item = 'brass'", 1)
+	finds(t, "removed order", g.Where("id = ?", brass.ID), order[T]{ID: brass.ID, Item: "brass"})
 	must(t, of("Orders").Replace([]order[T]{{Item: "silk"}, {ID: brass.ID, Item: "brass"}}))
 	if len(a.Orders) != 2 || a.Orders[0].ID.IsZero() || a.Orders[1].ID != brass.ID || a.Orders[0].PersonID != a.ID || a.Orders[1].PersonID != a.ID {
 		t.Errorf("Replace of the orders: got %+v", a.Orders)
 	}
-	count("Replace", "orders where person_id is null and item = 'cards'", 1)
+	counts(t, g, "orders where person_id is null and item = 'cards'", 1)
 	must(t, of("Pictures").Unscoped().Delete(a.Pictures[:1]))
 	must(t, of("Orders").Unscoped().Clear())
 	must(t, of("Team").Clear())
-	count("Clear", "people where manager_id is null and name in ('Luigi', 'Mary')", 2)
+	counts(t, g, "people where manager_id is null and name in ('Luigi', 'Mary')", 2)
 	// Grace has 3 orders and 3 pictures, one of them of an order. The cards have no person.
-	count("Unscoped", "orders", 3+1+1)
-	count("Unscoped", "pictures", 3+2)
+	counts(t, g, "orders", 3+1+1)
+	counts(t, g, "pictures", 3+2)
 
 	// Many to many.
 	poet := a.Tags[1]
@@ -333,15 +265,11 @@ func (k peopleOf[T, N]) associations(t *testing.T, g *gorm.DB) {
 	must(t, of("Tags").Replace(poet))
 	must(t, of("Clubs").Replace(&club[T]{Name: "new"}, o.Clubs[0]))
 	must(t, of("Friends").Clear())
-	for name, want := range map[string]int{"Tags": 1, "Clubs": 2, "Friends": 0} {
-		if n := of(name).Count(); n != int64(want) {
-			t.Errorf("%s: %d left, want %d", name, n, want)
-		}
-	}
-	count("left", "person_tags", 2+1)
-	count("left", "memberships", 1+2)
-	count("left", "friendships", 2)
-	count("the rows stay", "tags", 5)
+	equal(t, "tags, clubs and friends that are left", [3]int64{of("Tags").Count(), of("Clubs").Count(), of("Friends").Count()}, [3]int64{1, 2, 0})
+	counts(t, g, "person_tags", 2+1)
+	counts(t, g, "memberships", 1+2)
+	counts(t, g, "friendships", 2)
+	counts(t, g, "tags", 5)
 	var ids []T
 	must(t, g.Model(&membership[T]{}).Pluck("id", &ids).Error)
 	slices.SortFunc(ids, T.Compare)
@@ -362,21 +290,13 @@ func (k peopleOf[T, N]) associations(t *testing.T, g *gorm.DB) {
 		"memberships j on j.person_id = p.id join clubs c on c.id = j.club_id and c.name = 'grown'",
 		"friendships j on j.person_id = p.id join people f on f.id = j.friend_id and f.name = 'new'",
 	} {
-		count("Append", "people p join "+row, 1)
+		counts(t, g, "people p join "+row, 1)
 	}
 	for row, want := range map[string]T{"pictures where file = 'new'": image.ID, "passports where number = 'new'": pass.ID, "clubs where name = 'grown'": grown.ID} {
-		var got []T
-		must(t, g.Raw("select id from "+row).Scan(&got).Error)
-		if !slices.Equal(got, []T{want}) {
-			t.Errorf("Append: %s: IDs = %v, want %v as in the struct", row, got, want)
-		}
+		plucks(t, row, g.Raw("select id from "+row), "id", want)
 	}
 	for _, table := range []string{"orders", "pictures", "passports", "people", "clubs", "memberships"} {
-		var zeros int64
-		must(t, g.Table(table).Where("id = ?", *new(T)).Count(&zeros).Error)
-		if zeros != 0 {
-			t.Errorf("Append: a row of %s has no ID", table)
-		}
+		plucks[T](t, "rows of "+table+" without an ID", g.Table(table).Where("id = ?", *new(T)), "id")
 	}
 }
 
@@ -389,59 +309,46 @@ func (k peopleOf[T, N]) changes(t *testing.T, g *gorm.DB) {
 	b, n := k.in(boss).ID, k.in(next).ID
 
 	type change struct {
-		do      func(ada *N, tx *gorm.DB) *gorm.DB
-		company *T
-		manager T // zero means NULL
+		do               func(ada *N, tx *gorm.DB) *gorm.DB
+		company, manager T // zero means NULL
 	}
+	updates := func(values any) func(*N, *gorm.DB) *gorm.DB {
+		return func(_ *N, tx *gorm.DB) *gorm.DB { return tx.Updates(values) }
+	}
+	var null T
 	in := k.in
 	for name, c := range map[string]change{
-		"struct": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(k.newPerson(Person[T, N]{CompanyID: &two.ID, ManagerID: sqltypes.OptionalOf(n)}))
-		}, &two.ID, n},
-		"struct with zeros": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(k.newPerson(Person[T, N]{Name: "x"}))
-		}, &one.ID, b},
+		"struct":            {updates(k.newPerson(Person[T, N]{CompanyID: &two.ID, ManagerID: sqltypes.OptionalOf(n)})), two.ID, n},
+		"struct with zeros": {updates(k.newPerson(Person[T, N]{Name: "x"})), one.ID, b},
 		"selected zeros": {func(_ *N, tx *gorm.DB) *gorm.DB {
 			return tx.Select("CompanyID", "ManagerID").Updates(new(N))
-		}, nil, *new(T)},
-		"map": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"company_id": two.ID, "manager_id": n})
-		}, &two.ID, n},
-		"map of pointers": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"company_id": &two.ID, "manager_id": &n})
-		}, &two.ID, n},
-		"map of wrapped IDs": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"CompanyID": sql.Null[T]{V: two.ID, Valid: true}, "ManagerID": sqltypes.OptionalOf(n)})
-		}, &two.ID, n},
-		"map of nil": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"company_id": nil, "manager_id": nil})
-		}, nil, *new(T)},
-		"map of nil pointers": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"company_id": (*T)(nil), "manager_id": (*T)(nil)})
-		}, nil, *new(T)},
-		"map of wrapped NULL": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"company_id": sql.Null[T]{}, "manager_id": sqltypes.Optional[T]{}})
-		}, nil, *new(T)},
-		"Update":       {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", two.ID) }, &two.ID, b},
-		"Update, nil":  {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", (*T)(nil)) }, nil, b},
-		"UpdateColumn": {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.UpdateColumn("manager_id", sqltypes.OptionalOf(n)) }, &one.ID, n},
+		}, null, null},
+		"map":                 {updates(map[string]any{"company_id": two.ID, "manager_id": n}), two.ID, n},
+		"map of pointers":     {updates(map[string]any{"company_id": &two.ID, "manager_id": &n}), two.ID, n},
+		"map of wrapped IDs":  {updates(map[string]any{"CompanyID": sql.Null[T]{V: two.ID, Valid: true}, "ManagerID": sqltypes.OptionalOf(n)}), two.ID, n},
+		"map of nil":          {updates(map[string]any{"company_id": nil, "manager_id": nil}), null, null},
+		"map of nil pointers": {updates(map[string]any{"company_id": (*T)(nil), "manager_id": (*T)(nil)}), null, null},
+		"map of wrapped NULL": {updates(map[string]any{"company_id": sql.Null[T]{}, "manager_id": sqltypes.Optional[T]{}}), null, null},
+		"Update":              {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", two.ID) }, two.ID, b},
+		"Update, nil":         {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", (*T)(nil)) }, null, b},
+		"UpdateColumn":        {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.UpdateColumn("manager_id", sqltypes.OptionalOf(n)) }, one.ID, n},
 		"UpdateColumns": {func(_ *N, tx *gorm.DB) *gorm.DB {
 			return tx.UpdateColumns(k.newPerson(Person[T, N]{CompanyID: &two.ID}))
-		}, &two.ID, b},
+		}, two.ID, b},
 		"expression": {func(_ *N, tx *gorm.DB) *gorm.DB {
 			return tx.Update("manager_id", gorm.Expr("CASE WHEN manager_id = ? THEN ? ELSE manager_id END", b, n))
-		}, &one.ID, n},
+		}, one.ID, n},
 		"subquery": {func(_ *N, tx *gorm.DB) *gorm.DB {
 			return tx.Update("company_id", g.Model(&company[T]{}).Select("id").Where("id = ?", two.ID))
-		}, &two.ID, b},
+		}, two.ID, b},
 		"Save": {func(ada *N, _ *gorm.DB) *gorm.DB {
 			in(ada).CompanyID, in(ada).ManagerID = nil, sqltypes.OptionalOf(n)
 			return g.Save(ada)
-		}, nil, n},
+		}, null, n},
 		"Save of associations": {func(ada *N, _ *gorm.DB) *gorm.DB {
 			in(ada).Company, in(ada).Manager = &two, next
 			return g.Save(ada)
-		}, &two.ID, n},
+		}, two.ID, n},
 	} {
 		// Use separate variables, because GORM writes through the pointer of a foreign key.
 		first, second := one.ID, one.ID
@@ -449,31 +356,13 @@ func (k peopleOf[T, N]) changes(t *testing.T, g *gorm.DB) {
 		bob := k.newPerson(Person[T, N]{Name: "Bob", CompanyID: &second, ManagerID: sqltypes.OptionalOf(b)})
 		must(t, g.Create([]*N{ada, bob}).Error)
 		id := in(ada).ID
-		if tx := c.do(ada, g.Model(k.byID(id))); tx.Error != nil || tx.RowsAffected != 1 {
-			t.Errorf("%s: %d rows, %v", name, tx.RowsAffected, tx.Error)
+		affects(t, name, c.do(ada, g.Model(k.byID(id))), 1)
+		for who, want := range map[T]change{id: c, in(bob).ID: {company: one.ID, manager: b}} {
+			row := g.Model(new(N)).Where("id = ?", who).Session(&gorm.Session{})
+			plucks(t, name, row, "company_id", sql.Null[T]{V: want.company, Valid: !want.company.IsZero()})
+			plucks(t, name, row, "manager_id", sql.Null[T]{V: want.manager, Valid: !want.manager.IsZero()})
 		}
-		for who, want := range map[T]change{id: c, in(bob).ID: {company: &one.ID, manager: b}} {
-			q := g.Model(new(N)).Where("id = ?", who)
-			if want.company == nil {
-				q = q.Where("company_id IS NULL")
-			} else {
-				q = q.Where("company_id = ?", *want.company)
-			}
-			if want.manager.IsZero() {
-				q = q.Where("manager_id IS NULL")
-			} else {
-				q = q.Where("manager_id = ?", want.manager)
-			}
-			var count int64
-			if err := q.Count(&count).Error; err != nil || count != 1 {
-				row := new(N)
-				must(t, g.First(row, who).Error)
-				t.Errorf("%s: got %+v, %v, want company %v and manager %v", name, in(row), err, want.company, want.manager)
-			}
-		}
-		if in(ada).ID != id {
-			t.Errorf("%s: the ID became %v, want %v", name, in(ada).ID, id)
-		}
+		equal(t, name, in(ada).ID, id)
 		must(t, g.Delete([]*N{ada, bob}).Error)
 	}
 }
@@ -511,11 +400,7 @@ func TestPublicIDs(t *testing.T) {
 		must(t, g.AutoMigrate(models...))
 		if isPostgres(g) {
 			checkColumns(t, g, map[string]map[string]string{"subscribers": {"public_id": "uuid", "ticket": "bigint", "code": "text"}, "readings": {"id": "bigint"}})
-			r := pgtest.NewRecorder()
-			must(t, g.Session(&gorm.Session{Logger: r}).AutoMigrate(models...))
-			if got := r.With("ALTER"); len(got) > 0 {
-				t.Errorf("the second AutoMigrate issued %q", got)
-			}
+			equal(t, "the second AutoMigrate", alterations(t, g, models...), nil)
 		}
 
 		a := subscriber{Email: "a", Name: "a", Readings: []reading{{}, {}}}
@@ -529,28 +414,22 @@ func TestPublicIDs(t *testing.T) {
 		m := map[string]any{"email": "m"}
 		must(t, g.Model(&subscriber{}).Create(m).Error)
 		var ofMap subscriber
-		if must(t, g.First(&ofMap, "email = 'm'").Error); ofMap.PublicID != m["public_id"] || ofMap.Ticket != m["ticket"] {
-			t.Errorf("from a map: stored %+v, the map has %v", ofMap, m)
-		}
+		must(t, g.First(&ofMap, "email = 'm'").Error)
+		equal(t, "from a map", []any{ofMap.PublicID, ofMap.Ticket}, []any{m["public_id"], m["ticket"]})
 
 		// An upsert leaves the public ID of the existing row, and the struct gets it.
 		onEmail := []clause.Column{{Name: "email"}}
 		again := []subscriber{{Email: "a", Name: "again"}, {Email: "e", Name: "new"}}
 		must(t, g.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Create(&again).Error)
-		if again[0].ID != a.ID || again[0].PublicID != a.PublicID || again[0].Ticket != a.Ticket || again[0].Code != a.Code {
-			t.Errorf("upsert: got %+v, want the IDs of %+v", again[0], a)
-		}
+		equal(t, "upsert", again[0], subscriber{ID: a.ID, PublicID: a.PublicID, Ticket: a.Ticket, Code: a.Code, Email: "a", Name: "again"})
 		checkStored(t, g, again...)
 		one := subscriber{Email: "a", Name: "third"}
 		must(t, g.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: clause.AssignmentColumns([]string{"name"})}).Create(&one).Error)
-		if checkStored(t, g, one); one.PublicID != a.PublicID {
-			t.Errorf("upsert: got %+v, want the IDs of %+v", one, a)
-		}
+		equal(t, "upsert", one.PublicID, a.PublicID)
+		checkStored(t, g, one)
 		skipped := subscriber{Email: "a"}
 		must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(&skipped).Error)
-		if !reflect.DeepEqual(skipped, subscriber{Email: "a"}) {
-			t.Errorf("DO NOTHING: got %+v, want no IDs", skipped)
-		}
+		equal(t, "DO NOTHING", skipped, subscriber{Email: "a"})
 
 		// Save updates a row by its serial key, and a slice by an upsert.
 		one.Name = "saved"
@@ -558,24 +437,20 @@ func TestPublicIDs(t *testing.T) {
 		rows := []subscriber{one, {Email: "f"}}
 		rows[0].Name = "saved again"
 		must(t, g.Save(&rows).Error)
-		if checkStored(t, g, rows...); rows[0].PublicID != a.PublicID {
-			t.Errorf("Save: got %+v, want the IDs of %+v", rows[0], a)
-		}
-		if err := g.Model(&subscriber{ID: one.ID}).Updates(subscriber{Name: "updated"}).Error; err != nil {
-			t.Error(err)
-		}
+		equal(t, "Save", rows[0].PublicID, a.PublicID)
+		checkStored(t, g, rows...)
+		must(t, g.Model(&subscriber{ID: one.ID}).Updates(subscriber{Name: "updated"}).Error)
 		one.Name = "updated"
 		checkStored(t, g, one)
-		if err := g.Take(&subscriber{}, "public_id = ?", a.PublicID).Error; errors.Is(err, gorm.ErrRecordNotFound) {
-			t.Error("no row with the public ID")
-		}
+		plucks(t, "by the public ID", g.Model(&subscriber{}).Where("public_id = ?", a.PublicID), "name", "updated")
 		// An update stores zero, and generates no ID.
-		for _, tx := range []*gorm.DB{g.Model(&subscriber{ID: one.ID}).Update("ticket", 0), g.Model(&subscriber{ID: one.ID}).Select("Code", "Ticket").Updates(subscriber{})} {
-			var row subscriber
-			if err := g.Take(&row, one.ID).Error; err != nil || tx.Error != nil || row.Ticket != 0 || row.PublicID != a.PublicID {
-				t.Errorf("update: %+v, %v, %v, want no ticket", row, err, tx.Error)
-			}
-		}
+		must(t, g.Model(&subscriber{ID: one.ID}).Update("ticket", 0).Error)
+		one.Ticket = 0
+		checkStored(t, g, one)
+		must(t, g.Model(&subscriber{ID: one.ID}).Update("ticket", 7).Error)
+		must(t, g.Model(&subscriber{ID: one.ID}).Select("Code", "Ticket").Updates(subscriber{}).Error)
+		one.Code = sqltypes.SnoText{}
+		checkStored(t, g, one)
 	})
 }
 
@@ -583,10 +458,7 @@ func TestPublicIDs(t *testing.T) {
 func checkStored(t *testing.T, g *gorm.DB, rows ...subscriber) {
 	t.Helper()
 	for _, want := range rows {
-		var got subscriber
 		want.Readings = nil
-		if must(t, g.Take(&got, want.ID).Error); !reflect.DeepEqual(got, want) {
-			t.Errorf("stored %+v, want %+v", got, want)
-		}
+		finds(t, "stored", g.Where("id = ?", want.ID), want)
 	}
 }

@@ -2,7 +2,6 @@ package gorm
 
 import (
 	"errors"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -37,9 +36,7 @@ func (k of[T]) save(t *testing.T, g *gorm.DB) {
 	must(t, g.Save(more).Error)
 
 	for row, id := range want {
-		if row.ID != id {
-			t.Errorf("%s: got ID %v, want %v as before", row.Name, row.ID, id)
-		}
+		equal(t, row.Name+" keeps its ID", row.ID, id)
 	}
 	k.agree(t, g, []thing[T]{*one, values[1], values[2], values[3], byValue[0], byValue[1], *four, *pointers[1], *pointers[2], *pointers[3], *more[0], *five, *more[2]})
 }
@@ -49,6 +46,7 @@ func (k of[T]) firstOrCreate(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 3)
 	var zero T
 	var all []thing[T]
+	where := func(name string) *gorm.DB { return g.Where("name = ?", name) }
 	for name, c := range map[string]struct {
 		tx    func() *gorm.DB // sessions don't copy Attrs and Assign
 		conds []any
@@ -58,28 +56,24 @@ func (k of[T]) firstOrCreate(t *testing.T, g *gorm.DB) {
 		"pointer":             {func() *gorm.DB { return g }, []any{&thing[T]{Name: "pointer"}}, zero},
 		"map":                 {func() *gorm.DB { return g }, []any{map[string]any{"name": "map"}}, zero},
 		"Where":               {func() *gorm.DB { return g.Where(thing[T]{Name: "Where"}) }, nil, zero},
-		"Attrs":               {func() *gorm.DB { return g.Where("name = ?", "Attrs").Attrs(thing[T]{Name: "Attrs"}) }, nil, zero},
-		"Attrs, map":          {func() *gorm.DB { return g.Where("name = ?", "Attrs, map").Attrs(map[string]any{"name": "Attrs, map"}) }, nil, zero},
-		"Assign":              {func() *gorm.DB { return g.Where("name = ?", "Assign").Assign(thing[T]{Name: "Assign"}) }, nil, zero},
+		"Attrs":               {func() *gorm.DB { return where("Attrs").Attrs(thing[T]{Name: "Attrs"}) }, nil, zero},
+		"Attrs, map":          {func() *gorm.DB { return where("Attrs, map").Attrs(map[string]any{"name": "Attrs, map"}) }, nil, zero},
+		"Assign":              {func() *gorm.DB { return where("Assign").Assign(thing[T]{Name: "Assign"}) }, nil, zero},
 		"no hooks":            {func() *gorm.DB { return g.Session(&gorm.Session{SkipHooks: true}) }, []any{thing[T]{Name: "no hooks"}}, zero},
 		"an ID in the struct": {func() *gorm.DB { return g.Attrs(thing[T]{Name: "an ID in the struct"}) }, []any{thing[T]{ID: ids[0]}}, ids[0]},
 		"an ID in a map":      {func() *gorm.DB { return g.Attrs("name", "an ID in a map") }, []any{map[string]any{"id": ids[1]}}, ids[1]},
 		"an ID in Attrs":      {func() *gorm.DB { return g.Attrs(thing[T]{ID: ids[2]}) }, []any{thing[T]{Name: "an ID in Attrs"}}, ids[2]},
 	} {
-		var none thing[T]
-		if tx := c.tx().FirstOrInit(&none, c.conds...); tx.Error != nil || tx.RowsAffected != 0 || none.ID != c.id || none.Name != name {
-			t.Errorf("%s: FirstOrInit gave %+v, %v, want ID %v", name, none, tx.Error, c.id)
+		var none, miss, hit, init thing[T]
+		affects(t, name+": FirstOrInit", c.tx().FirstOrInit(&none, c.conds...), 0)
+		equal(t, name+": FirstOrInit", none, thing[T]{c.id, name})
+		affects(t, name, c.tx().FirstOrCreate(&miss, c.conds...), 1)
+		if !c.id.IsZero() {
+			equal(t, name, miss.ID, c.id)
 		}
-		var miss, hit, init thing[T]
-		if tx := c.tx().FirstOrCreate(&miss, c.conds...); tx.Error != nil || tx.RowsAffected != 1 || miss.ID.IsZero() || !c.id.IsZero() && miss.ID != c.id {
-			t.Errorf("%s: created %+v, %v, want ID %v", name, miss, tx.Error, c.id)
-		}
-		if err := c.tx().FirstOrCreate(&hit, c.conds...).Error; err != nil || hit != miss {
-			t.Errorf("%s: found %+v, %v, want %+v", name, hit, err, miss)
-		}
-		if err := c.tx().FirstOrInit(&init, c.conds...).Error; err != nil || init != miss {
-			t.Errorf("%s: FirstOrInit found %+v, %v, want %+v", name, init, err, miss)
-		}
+		must(t, c.tx().FirstOrCreate(&hit, c.conds...).Error)
+		must(t, c.tx().FirstOrInit(&init, c.conds...).Error)
+		equal(t, name+": found", []thing[T]{hit, init}, []thing[T]{miss, miss})
 		all = append(all, miss)
 	}
 	k.agree(t, g, all)
@@ -90,9 +84,7 @@ func (k of[T]) firstOrCreate(t *testing.T, g *gorm.DB) {
 	for i := range all {
 		if all[i].Name == "struct" {
 			all[i].Name = "assigned"
-			if changed != all[i] {
-				t.Errorf("Assign: got %+v, want %+v", changed, all[i])
-			}
+			equal(t, "Assign", changed, all[i])
 		}
 	}
 	k.agree(t, g, all)
@@ -108,9 +100,7 @@ func (k of[T]) transaction(t *testing.T, g *gorm.DB) {
 			must(t, tx.Create(&dropped).Error)
 			return failed
 		})
-		if !errors.Is(err, failed) {
-			t.Errorf("got %v, want %v", err, failed)
-		}
+		fails(t, "savepoint", err, failed, "")
 		must(t, tx.Transaction(func(tx *gorm.DB) error { return tx.Create(&inner).Error }))
 		must(t, tx.SavePoint("before").Error)
 		must(t, tx.Create(&again).Error)
@@ -123,19 +113,15 @@ func (k of[T]) transaction(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, []thing[T]{kept, inner})
 
 	id := again.ID
-	if err := g.Transaction(func(tx *gorm.DB) error {
+	fails(t, "transaction", g.Transaction(func(tx *gorm.DB) error {
 		must(t, tx.Create(&again).Error)
 		return failed
-	}); !errors.Is(err, failed) {
-		t.Errorf("got %v, want %v", err, failed)
-	}
+	}), failed, "")
 	k.agree(t, g, []thing[T]{kept, inner})
 	tx := g.Begin()
 	must(t, tx.Create(&again).Error)
 	must(t, tx.Commit().Error)
-	if again.ID != id {
-		t.Errorf("got ID %v, want %v as before the rollbacks", again.ID, id)
-	}
+	equal(t, "after the rollbacks", again.ID, id)
 	k.agree(t, g, []thing[T]{kept, inner, again})
 }
 
@@ -232,22 +218,14 @@ func (k of[T]) hooks(t *testing.T, g *gorm.DB) {
 				t.Errorf("%s: %s: got ID %v, the hooks saw %v, want a new ID, or %v", name, h.Name, h.ID, h.Saw, h.Instead)
 			}
 			seen[before] = true
-			if want := []T{before, before, h.ID, h.ID}; !slices.Equal(h.Saw, want) {
-				t.Errorf("%s: %s: the hooks saw %v, want %v", name, h.Name, h.Saw, want)
-			}
-			if want := "code of " + before.String(); h.Code != want {
-				t.Errorf("%s: %s: got %q, want %q", name, h.Name, h.Code, want)
-			}
+			equal(t, name+": the hooks saw", h.Saw, []T{before, before, h.ID, h.ID})
+			equal(t, name+": code", h.Code, "code of "+before.String())
 			for _, p := range h.Parts {
-				if want := []T{p.ID, h.ID}; p.HookedID != h.ID || p.ID.IsZero() || !slices.Equal(p.Saw, want) {
-					t.Errorf("%s: %s: got part %+v, want HookedID %v, in the hook as well", name, h.Name, p, h.ID)
-				}
+				equal(t, name+": the part's hook saw", append(p.Saw, p.HookedID), []T{p.ID, h.ID, h.ID})
 			}
 		}
 
 		// The rows equal the structs.
-		var rows []hooked[T]
-		must(t, g.Preload("Parts", func(g *gorm.DB) *gorm.DB { return g.Order("id") }).Order("name").Find(&rows).Error)
 		for i := range all {
 			h := &all[i]
 			h.Instead, h.Saw = *new(T), nil
@@ -259,24 +237,16 @@ func (k of[T]) hooks(t *testing.T, g *gorm.DB) {
 				h.Parts = []hookedPart[T]{} // as Preload sets it
 			}
 		}
-		if !reflect.DeepEqual(rows, all) {
-			t.Errorf("%s: the rows are\n%+v, the structs\n%+v", name, rows, all)
-		}
-		var n int
-		must(t, g.Raw("select count(*) from hooked h join traces t on t.hooked_id = h.id").Scan(&n).Error)
-		if n != len(all) {
-			t.Errorf("%s: got %d traces of the rows, want %d", name, n, len(all))
-		}
+		rowsAre(t, g.Preload("Parts", func(g *gorm.DB) *gorm.DB { return g.Order("id") }), all)
+		counts(t, g, "hooked h join traces t on t.hooked_id = h.id", len(all))
 	}
 
 	// Without hooks the plugin still fills the IDs.
 	rows := []hooked[T]{{Name: "skipped a", Parts: make([]hookedPart[T], 1)}, {Name: "skipped b"}}
 	must(t, g.Session(&gorm.Session{SkipHooks: true}).Create(&rows).Error)
-	var part hookedPart[T]
-	must(t, g.Take(&part, "hooked_id = ?", rows[0].ID).Error)
-	var stored []T
-	must(t, g.Model(&hooked[T]{}).Where("name like 'skipped%' and code = ''").Order("name").Pluck("id", &stored).Error)
-	if !slices.Equal(stored, []T{rows[0].ID, rows[1].ID}) || rows[0].Saw != nil || rows[1].Code != "" || rows[0].ID == rows[1].ID || part.ID.IsZero() || part.ID != rows[0].Parts[0].ID || rows[0].Parts[0].Saw != nil {
-		t.Errorf("SkipHooks: got %+v, their rows %v, part %+v", rows, stored, part)
+	if rows[0].Saw != nil || rows[0].ID == rows[1].ID || rows[0].Parts[0].ID.IsZero() || rows[0].Parts[0].Saw != nil {
+		t.Errorf("SkipHooks: got %+v", rows)
 	}
+	plucks(t, "SkipHooks", g.Model(&hooked[T]{}).Where("name like 'skipped%' and code = ''").Order("name"), "id", rows[0].ID, rows[1].ID)
+	plucks(t, "SkipHooks", g.Model(&hookedPart[T]{}).Where("hooked_id = ?", rows[0].ID), "id", rows[0].Parts[0].ID)
 }

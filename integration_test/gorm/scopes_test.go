@@ -78,149 +78,84 @@ func (k of[T]) pages(t *testing.T, g *gorm.DB) {
 	if k.Layout == nil && (!strings.HasPrefix(k.Stored(a.ids[0]), "-") || strings.HasPrefix(k.Stored(a.ids[20]), "-")) {
 		t.Fatalf("expected negative and positive IDs, got %v", a.ids)
 	}
-	var zero T
 	notC := func(id T) bool { return a.kind[id] != "c" }
 	from, to := a.minted[a.ids[1]], a.minted[a.ids[19]]
 	window := func(id T) bool { return !a.minted[id].Before(from) && a.minted[id].Before(to) }
 
-	type find func(page pager) ([]letter[T], error)
-	plain := func(query func(page pager) *gorm.DB) find {
-		return func(page pager) (rows []letter[T], err error) {
-			return rows, query(page).Limit(pageSize).Find(&rows).Error
-		}
-	}
-	loaded := func(query func(page pager) *gorm.DB) find {
-		return func(page pager) ([]letter[T], error) { return withSenders(plain(query)(page)) }
-	}
-	generic := func(query func() gorm.ChainInterface[letter[T]], more ...func(*gorm.Statement)) find {
-		return func(page pager) ([]letter[T], error) {
-			return query().Scopes(append(more, gormplugin.G(page("")))...).Limit(pageSize).Find(t.Context())
-		}
-	}
 	type query struct {
-		find find
+		page func(p pager) *gorm.DB
 		has  func(T) bool // nil: all
 	}
 	aOrB := func() *gorm.DB { return g.Where(g.Where("kind = ?", "a").Or("kind = ?", "b")) }
 	queries := map[string]query{
-		"primary key":      {find: plain(func(p pager) *gorm.DB { return g.Scopes(p("")) })},
-		"column":           {find: plain(func(p pager) *gorm.DB { return g.Scopes(p("id")) })},
-		"table and column": {find: plain(func(p pager) *gorm.DB { return g.Scopes(p("letters.id")) })},
-		"foreign key":      {find: plain(func(p pager) *gorm.DB { return g.Scopes(p("sender_id")) })},
-		"alias":            {find: plain(func(p pager) *gorm.DB { return g.Table("letters AS l").Scopes(p("")) })},
-		"Where":            {plain(func(p pager) *gorm.DB { return g.Where("kind <> ?", "c").Scopes(p("")) }), notC},
-		"Where after it":   {plain(func(p pager) *gorm.DB { return g.Scopes(p("")).Where("kind <> ?", "c") }), notC},
-		"Or of a group":    {plain(func(p pager) *gorm.DB { return aOrB().Scopes(p("")) }), notC},
-		"Or in text":       {plain(func(p pager) *gorm.DB { return g.Where("kind = 'a' OR kind = 'b'").Scopes(p("")) }), notC},
-		"Unscoped":         {find: plain(func(p pager) *gorm.DB { return g.Unscoped().Where("deleted_at is null").Scopes(p("")) })},
-		"Joins in SQL": {find: plain(func(p pager) *gorm.DB {
-			return g.Joins("join senders s on s.id = letters.sender_id").Scopes(p("s.id"))
-		})},
-		"Joins":                      {find: loaded(func(p pager) *gorm.DB { return g.Joins("Sender").Scopes(p("")) })},
-		"Joins, plain column":        {find: loaded(func(p pager) *gorm.DB { return g.Joins("Sender").Scopes(p("id")) })},
-		"Joins, column of the other": {find: loaded(func(p pager) *gorm.DB { return g.InnerJoins("Sender").Scopes(p("Sender.id")) })},
-		"Preload":                    {find: loaded(func(p pager) *gorm.DB { return g.Preload("Sender.Letters").Scopes(p("")) })},
-		"G":                          {find: generic(func() gorm.ChainInterface[letter[T]] { return gorm.G[letter[T]](g).Scopes() })},
-		"G, Where":                   {generic(func() gorm.ChainInterface[letter[T]] { return gorm.G[letter[T]](g).Where("kind <> ?", "c") }), notC},
-		"IDs alone": {find: func(p pager) (rows []letter[T], err error) {
-			var ids []T
-			err = g.Model(&letter[T]{}).Scopes(p("")).Limit(pageSize).Pluck("id", &ids).Error
-			for _, id := range ids {
-				rows = append(rows, letter[T]{ID: id})
-			}
-			return rows, err
-		}},
+		"primary key":                {page: func(p pager) *gorm.DB { return g.Scopes(p("")) }},
+		"column":                     {page: func(p pager) *gorm.DB { return g.Scopes(p("id")) }},
+		"table and column":           {page: func(p pager) *gorm.DB { return g.Scopes(p("letters.id")) }},
+		"foreign key":                {page: func(p pager) *gorm.DB { return g.Scopes(p("sender_id")) }},
+		"alias":                      {page: func(p pager) *gorm.DB { return g.Table("letters AS l").Scopes(p("")) }},
+		"Where":                      {func(p pager) *gorm.DB { return g.Where("kind <> ?", "c").Scopes(p("")) }, notC},
+		"Where after it":             {func(p pager) *gorm.DB { return g.Scopes(p("")).Where("kind <> ?", "c") }, notC},
+		"Or of a group":              {func(p pager) *gorm.DB { return aOrB().Scopes(p("")) }, notC},
+		"Or in text":                 {func(p pager) *gorm.DB { return g.Where("kind = 'a' OR kind = 'b'").Scopes(p("")) }, notC},
+		"Unscoped":                   {page: func(p pager) *gorm.DB { return g.Unscoped().Where("deleted_at is null").Scopes(p("")) }},
+		"SQL":                        {page: func(p pager) *gorm.DB { return g.Joins("join senders s on s.id = letters.sender_id").Scopes(p("s.id")) }},
+		"Joins":                      {page: func(p pager) *gorm.DB { return g.Joins("Sender").Scopes(p("")) }},
+		"Joins, plain column":        {page: func(p pager) *gorm.DB { return g.Joins("Sender").Scopes(p("id")) }},
+		"Joins, column of the other": {page: func(p pager) *gorm.DB { return g.InnerJoins("Sender").Scopes(p("Sender.id")) }},
+		"Joins, Preload":             {page: func(p pager) *gorm.DB { return g.Preload("Sender.Letters").Scopes(p("")) }},
+		"IDs alone":                  {page: func(p pager) *gorm.DB { return g.Model(&letter[T]{}).Select("id").Scopes(p("")) }},
+	}
+	generic := gorm.G[letter[T]](g)
+	generics := map[string]func() gorm.ChainInterface[letter[T]]{
+		"G":        func() gorm.ChainInterface[letter[T]] { return generic.Scopes() },
+		"G, Where": func() gorm.ChainInterface[letter[T]] { return generic.Where("kind <> ?", "c") },
 	}
 	if k.Layout != nil {
 		minted := k.minted("", from, to)
 		both := func(id T) bool { return notC(id) && window(id) }
-		queries["window before it"] = query{plain(func(p pager) *gorm.DB { return g.Scopes(minted, p("")) }), window}
-		queries["window after it"] = query{plain(func(p pager) *gorm.DB { return g.Scopes(p(""), minted) }), window}
-		queries["Or and window"] = query{plain(func(p pager) *gorm.DB { return aOrB().Scopes(p(""), minted) }), both}
-		queries["G and window"] = query{generic(func() gorm.ChainInterface[letter[T]] { return gorm.G[letter[T]](g).Where("kind <> ?", "c") }, gormplugin.G(minted)), both}
+		queries["window before it"] = query{func(p pager) *gorm.DB { return g.Scopes(minted, p("")) }, window}
+		queries["window after it"] = query{func(p pager) *gorm.DB { return g.Scopes(p(""), minted) }, window}
+		queries["Or and window"] = query{func(p pager) *gorm.DB { return aOrB().Scopes(p(""), minted) }, both}
+		generics["G, Where and window"] = func() gorm.ChainInterface[letter[T]] {
+			return generic.Where("kind <> ?", "c").Scopes(gormplugin.G(minted))
+		}
+		queries["G, Where and window"] = query{has: both}
 	}
+	queries["G"], queries["G, Where"] = query{}, query{has: notC}
 
-	after := func(cursor T) pager {
-		return func(column string) scope { return gormplugin.PageAfter(column, cursor) }
-	}
-	before := func(cursor T) pager {
-		return func(column string) scope { return gormplugin.PageBefore(column, cursor) }
-	}
 	backwards := slices.Clone(a.ids)
 	slices.Reverse(backwards)
 	for name, q := range queries {
-		a.walk(t, g, name, a.ids, q.has, func(c T) ([]letter[T], error) { return q.find(after(c)) })
-		a.walk(t, g, name+", backwards", backwards, q.has, func(c T) ([]letter[T], error) { return q.find(before(c)) })
-	}
-	must(t, g.Transaction(func(tx *gorm.DB) error {
-		find := plain(func(p pager) *gorm.DB { return tx.Scopes(p("")) })
-		a.walk(t, tx, "transaction", a.ids, nil, func(c T) ([]letter[T], error) { return find(after(c)) })
-		return nil
-	}))
-	// If all IDs are larger than zero, a page needs no scope.
-	if k.Layout != nil {
-		a.walk(t, g, "no scope", a.ids, nil, func(c T) ([]letter[T], error) {
-			return plain(func(pager) *gorm.DB { return g.Where("id > ?", c).Order("id") })(nil)
+		find := func(p pager) (rows []letter[T], err error) {
+			if chain := generics[name]; chain != nil {
+				return chain().Scopes(gormplugin.G(p(""))).Limit(pageSize).Find(t.Context())
+			}
+			err = q.page(p).Limit(pageSize).Find(&rows).Error
+			for _, r := range rows {
+				if strings.HasPrefix(name, "Joins") && (r.Sender == nil || r.Sender.ID != r.SenderID) {
+					err = errors.Join(err, fmt.Errorf("letter %v: got sender %+v, want ID %v", r.ID, r.Sender, r.SenderID))
+				}
+			}
+			return rows, err
+		}
+		a.walk(t, g, name, a.ids, q.has, func(c T) ([]letter[T], error) {
+			return find(func(column string) scope { return gormplugin.PageAfter(column, c) })
+		})
+		a.walk(t, g, name+", backwards", backwards, q.has, func(c T) ([]letter[T], error) {
+			return find(func(column string) scope { return gormplugin.PageBefore(column, c) })
 		})
 	}
-
-	// Methods for one row return the first row of the page.
-	a.put(t, g, a.ids)
-	for name, c := range map[string]struct {
-		scope scope
-		want  T
-	}{
-		"after zero":  {gormplugin.PageAfter("", zero), a.ids[0]},
-		"before zero": {gormplugin.PageBefore("", zero), a.ids[20]},
-		"after":       {gormplugin.PageAfter("", a.ids[9]), a.ids[10]},
-		"before":      {gormplugin.PageBefore("", a.ids[9]), a.ids[8]},
-	} {
-		for method, take := range map[string]func(*letter[T]) error{
-			"Take":  func(l *letter[T]) error { return g.Scopes(c.scope).Take(l).Error },
-			"First": func(l *letter[T]) error { return g.Scopes(c.scope).First(l).Error },
-			"Last":  func(l *letter[T]) error { return g.Scopes(c.scope).Last(l).Error },
-			"Order": func(l *letter[T]) error { return g.Order("kind desc").Scopes(c.scope).Take(l).Error },
-			"G.Take": func(l *letter[T]) (err error) {
-				*l, err = gorm.G[letter[T]](g).Scopes(gormplugin.G(c.scope)).Take(t.Context())
-				return err
-			},
-			"G.First": func(l *letter[T]) (err error) {
-				*l, err = gorm.G[letter[T]](g).Scopes(gormplugin.G(c.scope)).First(t.Context())
-				return err
-			},
-		} {
-			var l letter[T]
-			if err := take(&l); err != nil || l.ID != c.want {
-				t.Errorf("%s %s: got %v, %v, want %v", method, name, l.ID, err, c.want)
-			}
-		}
+	if k.Layout != nil { // all IDs are larger than zero, so a page needs no scope
+		a.walk(t, g, "no scope", a.ids, nil, func(c T) (rows []letter[T], err error) {
+			return rows, g.Where("id > ?", c).Order("id").Limit(pageSize).Find(&rows).Error
+		})
 	}
-	// The argument selects the column.
-	a.exchange(t, g, a.ids[0], a.ids[20])
-	for column, want := range map[string]int{"": 0, "id": 0, "letters.id": 0, "sender_id": 20, "letters.sender_id": 20, "Sender.id": 20} {
-		var l letter[T]
-		if err := g.Joins("Sender").Scopes(gormplugin.PageAfter(column, zero)).Take(&l).Error; err != nil || l.ID != a.ids[want] {
-			t.Errorf("first row by %q: got %v, %v, want %v", column, l.ID, err, a.ids[want])
-		}
-	}
-}
-
-// exchange swaps the senders of two letters, so that the columns differ.
-func (a *archive[T]) exchange(t *testing.T, g *gorm.DB, one, other T) {
-	t.Helper()
-	for letterID, senderID := range map[T]T{one: other, other: one} {
-		must(t, g.Model(&letter[T]{ID: letterID}).Update("sender_id", senderID).Error)
-	}
-}
-
-// withSenders returns an error if a row lacks its sender.
-func withSenders[T sqltypes.ID](rows []letter[T], err error) ([]letter[T], error) {
-	for _, r := range rows {
-		if r.Sender == nil || r.Sender.ID != r.SenderID {
-			err = errors.Join(err, fmt.Errorf("letter %v: got sender %+[3]v, want ID %[2]v", r.ID, r.SenderID, r.Sender))
-		}
-	}
-	return rows, err
+	must(t, g.Transaction(func(tx *gorm.DB) error {
+		a.walk(t, tx, "transaction", a.ids, nil, func(c T) (rows []letter[T], err error) {
+			return rows, tx.Scopes(gormplugin.PageAfter("", c)).Limit(pageSize).Find(&rows).Error
+		})
+		return nil
+	}))
 }
 
 // walk reads the letters page by page and compares each page. It expects the letters for
@@ -349,128 +284,59 @@ func (k of[T]) windows(t *testing.T, g *gorm.DB) {
 		"Joins":             {g.Joins("Sender").Scopes(window), within},
 		"Joins, the other":  {g.InnerJoins("Sender").Scopes(minted("Sender.id", at(4), at(9))), within},
 		"Joins in SQL":      {g.Joins("join senders s on s.id = letters.sender_id").Scopes(minted("s.id", at(4), at(9))), within},
-		"alias":             {g.Table("letters AS l").Scopes(window), within},
 		"subquery":          {g.Where("id IN (?)", g.Model(&sender[T]{}).Select("id").Scopes(window)), within},
 	} {
-		rows := []letter[T]{}
-		var got []T
-		err := c.tx.Order("letters.id").Find(&rows).Error
-		if name == "alias" {
-			rows = nil
-			err = g.Table("letters AS l").Scopes(window).Order("l.id").Find(&rows).Error
-		}
-		for _, r := range rows {
-			got = append(got, r.ID)
-		}
-		if err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
-		}
+		plucks(t, name, c.tx.Model(&letter[T]{}).Order("letters.id"), "letters.id", c.want...)
 	}
-	a.exchange(t, g, a.ids[0], a.ids[4])
-	for column, want := range map[string]int{"": 4, "id": 4, "letters.id": 4, "sender_id": 0, "letters.sender_id": 0, "Sender.id": 0} {
-		var l letter[T]
-		if err := g.Joins("Sender").Scopes(minted(column, at(4), at(5))).Take(&l).Error; err != nil || l.ID != a.ids[want] {
-			t.Errorf("window by %q: got %v, %v, want %v", column, l.ID, err, a.ids[want])
-		}
+	plucks(t, "alias", g.Table("letters AS l").Model(&letter[T]{}).Scopes(window).Order("l.id"), "l.id", within...)
+	generic := gorm.G[letter[T]](g).Where(g.Where("kind = ?", "a").Or("kind = ?", "b")).Scopes(gormplugin.G(window))
+	rows, err := generic.Find(t.Context())
+	n, countErr := generic.Count(t.Context(), "*")
+	if err := errors.Join(err, countErr); err != nil || len(rows) != len(kinds) || n != int64(len(kinds)) {
+		t.Errorf("G: got %v, %d, %v, want %v", rows, n, err, kinds)
 	}
-	rows, err := gorm.G[letter[T]](g).Where(g.Where("kind = ?", "a").Or("kind = ?", "b")).Scopes(gormplugin.G(window)).Find(t.Context())
-	if err != nil || len(rows) != len(kinds) {
-		t.Errorf("G: got %v, %v, want %v", rows, err, kinds)
-	}
-	var count int64
-	if err := g.Model(&letter[T]{}).Scopes(window).Count(&count).Error; err != nil || count != 5 {
-		t.Errorf("Count: got %d, %v, want 5", count, err)
-	}
-	if n, err := gorm.G[letter[T]](g).Scopes(gormplugin.G(window)).Count(t.Context(), "*"); err != nil || n != 5 {
-		t.Errorf("G.Count: got %d, %v, want 5", n, err)
-	}
+	must(t, g.Model(&letter[T]{}).Scopes(window).Count(&n).Error)
+	equal(t, "Count", n, 5)
 	var batches []T
-	if err := g.Scopes(window).FindInBatches(&rows, 2, func(*gorm.DB, int) error {
+	must(t, g.Scopes(window).FindInBatches(&rows, 2, func(*gorm.DB, int) error {
 		for _, r := range rows {
 			batches = append(batches, r.ID)
 		}
 		return nil
-	}).Error; err != nil || !slices.Equal(batches, within) {
-		t.Errorf("FindInBatches: got %v, %v, want %v", batches, err, within)
-	}
-	var preloaded sender[T]
+	}).Error)
+	equal(t, "FindInBatches", batches, within)
 	for id, want := range map[T]int{a.ids[5]: 1, a.ids[3]: 0} {
-		preloaded = sender[T]{}
-		err := g.Preload("Letters", func(tx *gorm.DB) *gorm.DB { return window(tx) }).First(&preloaded, id).Error
-		if err != nil || len(preloaded.Letters) != want {
-			t.Errorf("Preload: got %v, %v, want %d letters", preloaded.Letters, err, want)
-		}
+		var preloaded sender[T]
+		must(t, g.Preload("Letters", func(tx *gorm.DB) *gorm.DB { return window(tx) }).First(&preloaded, id).Error)
+		equal(t, "Preload", len(preloaded.Letters), want)
 	}
 
 	// Updates and deletes.
+	alternatives := g.Model(&letter[T]{}).Where(g.Where("kind <> 'x'").Or("kind = 'y'")).Session(&gorm.Session{})
 	for name, c := range map[string]struct {
-		change func(window scope) *gorm.DB
+		change func() *gorm.DB
 		left   []T // IDs of kind a, b and c after the change
 	}{
-		"Update": {func(w scope) *gorm.DB { return g.Model(&letter[T]{}).Scopes(w).Update("kind", "z") }, others},
-		"Delete": {func(w scope) *gorm.DB { return g.Scopes(w).Delete(&letter[T]{}) }, others},
-		"Update of alternatives": {func(w scope) *gorm.DB {
-			return g.Model(&letter[T]{}).Where(g.Where("kind <> 'x'").Or("kind = 'y'")).Scopes(w).Update("kind", "z")
-		}, others},
-		"Delete of alternatives": {func(w scope) *gorm.DB {
-			return g.Where(g.Where("kind <> 'x'").Or("kind = 'y'")).Scopes(w).Delete(&letter[T]{})
-		}, others},
-		"Unscoped Delete":      {func(w scope) *gorm.DB { return g.Unscoped().Scopes(w).Delete(&letter[T]{}) }, others},
-		"Delete of a group":    {func(w scope) *gorm.DB { return g.Where(g.Scopes(w)).Delete(&letter[T]{}) }, others},
-		"Delete of the others": {func(w scope) *gorm.DB { return g.Not(g.Scopes(w)).Delete(&letter[T]{}) }, within},
-		"G.Delete": {func(w scope) *gorm.DB {
-			tx := g.Session(&gorm.Session{NewDB: true})
-			n, err := gorm.G[letter[T]](g).Scopes(gormplugin.G(w)).Delete(t.Context())
-			tx.RowsAffected = int64(n)
-			_ = tx.AddError(err)
-			return tx
+		"Update":                 {func() *gorm.DB { return g.Model(&letter[T]{}).Scopes(window).Update("kind", "z") }, others},
+		"Update of alternatives": {func() *gorm.DB { return alternatives.Scopes(window).Update("kind", "z") }, others},
+		"Delete":                 {func() *gorm.DB { return g.Scopes(window).Delete(&letter[T]{}) }, others},
+		"Delete of alternatives": {func() *gorm.DB { return alternatives.Scopes(window).Delete(&letter[T]{}) }, others},
+		"Unscoped Delete":        {func() *gorm.DB { return g.Unscoped().Scopes(window).Delete(&letter[T]{}) }, others},
+		"Delete of a group":      {func() *gorm.DB { return g.Where(g.Scopes(window)).Delete(&letter[T]{}) }, others},
+		"Delete of the others":   {func() *gorm.DB { return g.Not(g.Scopes(window)).Delete(&letter[T]{}) }, within},
+		"G.Delete": {func() *gorm.DB {
+			n, err := gorm.G[letter[T]](g).Scopes(gormplugin.G(window)).Delete(t.Context())
+			return &gorm.DB{Error: err, RowsAffected: int64(n)}
 		}, others},
 	} {
-		left := func() (ids []T) {
-			must(t, g.Model(&letter[T]{}).Where("kind <> 'z'").Order("id").Pluck("id", &ids).Error)
-			return ids
-		}
 		a.put(t, g, a.ids)
-		tx := c.change(window)
-		if got := left(); tx.Error != nil || !slices.Equal(got, c.left) || int(tx.RowsAffected) != len(a.ids)-len(c.left) {
-			t.Errorf("%s: left %v, %v, %d rows, want %v", name, got, tx.Error, tx.RowsAffected, c.left)
-		}
-		// An invalid window is an error, and nothing changes.
-		a.put(t, g, a.ids)
-		tx = c.change(minted("", at(9), at(4)))
-		if got := left(); !errors.Is(tx.Error, idtype.ErrRange) || !slices.Equal(got, a.ids) {
-			t.Errorf("%s, refused: left %v, %v, want all and %v", name, got, tx.Error, idtype.ErrRange)
-		}
+		affects(t, name, c.change(), int64(len(a.ids)-len(c.left)))
+		plucks(t, name, g.Model(&letter[T]{}).Where("kind <> 'z'").Order("id"), "id", c.left...)
 	}
-	refused := minted("", at(9), at(4))
-	for name, find := range map[string]func() error{
-		"Find":  func() error { return g.Scopes(refused).Find(&rows).Error },
-		"First": func() error { return g.Scopes(refused).First(&letter[T]{}).Error },
-		"Count": func() error { return g.Model(&letter[T]{}).Scopes(refused).Count(&count).Error },
-		"Pluck": func() error { return g.Model(&letter[T]{}).Scopes(refused).Pluck("id", &batches).Error },
-		"Rows":  func() error { _, err := g.Model(&letter[T]{}).Scopes(refused).Rows(); return err },
-		"group": func() error { return g.Where(g.Scopes(refused)).Find(&rows).Error },
-		"either of two": func() error {
-			return g.Where(g.Scopes(window)).Or(g.Scopes(refused)).Find(&rows).Error
-		},
-		"Preload": func() error {
-			return g.Preload("Sender", func(tx *gorm.DB) *gorm.DB { return refused(tx) }).Find(&rows).Error
-		},
-		"FindInBatches": func() error {
-			return g.Scopes(refused).FindInBatches(&rows, 2, func(*gorm.DB, int) error { return nil }).Error
-		},
-		"G": func() error {
-			_, err := gorm.G[letter[T]](g).Scopes(gormplugin.G(refused)).Find(t.Context())
-			return err
-		},
-	} {
-		if err := find(); !errors.Is(err, idtype.ErrRange) {
-			t.Errorf("%s, refused: got %v, want %v", name, err, idtype.ErrRange)
-		}
-	}
-	if g.Error != nil {
-		t.Errorf("the shared database keeps the error %v", g.Error)
-	}
+	// An invalid window changes nothing.
+	a.put(t, g, a.ids)
+	fails(t, "refused", g.Scopes(minted("", at(9), at(4))).Delete(&letter[T]{}).Error, idtype.ErrRange, "")
+	plucks(t, "refused", g.Model(&letter[T]{}).Order("id"), "id", a.ids...)
 }
 
 // For windows and pages, Postgres uses the index of the key without planner settings.

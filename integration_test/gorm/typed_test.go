@@ -1,17 +1,11 @@
 package gorm
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
@@ -41,18 +35,12 @@ type (
 		Replaces   *invoice
 		ParentID   sqltypes.Optional[invoiceID]
 		Reference  sqltypes.Text[invoiceID]
-		Number     string `gorm:"unique"`
+		Number     string
 		Parts      []invoicePart
 	}
 	invoicePart struct {
 		InvoiceID invoiceID                       `gorm:"primaryKey"`
 		ID        idtype.SnowflakeOf[invoicePart] `gorm:"primaryKey;idgen"`
-	}
-	// The foreign key of a reminder is of the wrong model.
-	reminder struct {
-		*Base[reminder]
-		InvoiceID idtype.SnowflakeOf[reminder]
-		Invoice   *invoice
 	}
 )
 
@@ -77,9 +65,7 @@ func testTypedKeys(t *testing.T, g *gorm.DB) {
 		"invoices":      {"id": "bigint", "payer_id": "uuid", "replaces_id": "bigint", "parent_id": "bigint", "reference": "text"},
 		"invoice_parts": {"id": "bigint", "invoice_id": "bigint"},
 	})
-	if got := alterations(t, g, models...); len(got) > 0 {
-		t.Errorf("the second AutoMigrate issued %q", got)
-	}
+	equal(t, "the second AutoMigrate", alterations(t, g, models...), nil)
 
 	// Create and store.
 	ada := payer{Name: "Ada", Invoices: []invoice{{Number: "1", Parts: make([]invoicePart, 2)}, {Number: "2", Parts: []invoicePart{}}, {Number: "3", Parts: []invoicePart{}}}}
@@ -96,10 +82,7 @@ func testTypedKeys(t *testing.T, g *gorm.DB) {
 		"select cast(replaces_id as text) from invoices where number = '2'": fmt.Sprint(a.ID.Int64()),
 		"select reference from invoices where parent_id is not null":        fmt.Sprint(a.ID.Int64()),
 	} {
-		var got string
-		if err := g.Raw(query).Scan(&got).Error; err != nil || got != want {
-			t.Errorf("%s: %q, %v, want %q", query, got, err, want)
-		}
+		plucks(t, query, g.Raw(query), "", want)
 	}
 
 	// The other tests find rows by typed keys in all forms.
@@ -115,15 +98,7 @@ func testTypedKeys(t *testing.T, g *gorm.DB) {
 		"window of Snos": others.Scopes(gormplugin.CreatedBetweenIn(idtype.SnoLayout{}, "payer_id", soon, time.Time{})),
 		"join":           others.Joins("JOIN payers ON payers.id = invoices.payer_id AND payers.id = ?", ada.ID),
 	} {
-		var found []invoice
-		err := tx.Find(&found).Error
-		var ids []invoiceID
-		for _, i := range found {
-			ids = append(ids, i.ID)
-		}
-		if slices.Sort(ids); err != nil || !slices.Equal(ids, []invoiceID{a.ID, b.ID}) {
-			t.Errorf("by %s: %v, %v, want %v and %v", name, ids, err, a.ID, b.ID)
-		}
+		plucks(t, "by "+name, tx.Model(&invoice{}).Order("invoices.id"), "invoices.id", a.ID, b.ID)
 	}
 
 	var found payer
@@ -132,70 +107,12 @@ func testTypedKeys(t *testing.T, g *gorm.DB) {
 	for i := range found.Invoices { // times have another location
 		found.Invoices[i].CreatedAt = ada.Invoices[i].CreatedAt
 	}
-	if !reflect.DeepEqual(found, ada) {
-		t.Errorf("Preload: got %+v, want %+v", found, ada)
-	}
+	equal(t, "Preload", found, ada)
 	var one invoice
 	must(t, g.Joins("Payer").Joins("Replaces").First(&one, b.ID).Error)
-	if one.ID != b.ID || one.Payer == nil || one.Payer.ID != ada.ID || one.Replaces == nil || one.Replaces.ID != a.ID || one.Reference != b.Reference || one.ParentID != b.ParentID {
-		t.Errorf("Joins: got %+v", one)
-	}
-	text, err := json.Marshal(one)
-	must(t, err)
-	for _, want := range []string{
-		fmt.Sprintf(`"ID":"inv_%d"`, b.ID.Int64()), fmt.Sprintf(`"ReplacesID":"inv_%d"`, a.ID.Int64()), fmt.Sprintf(`"Reference":"inv_%d"`, a.ID.Int64()),
-		`"PayerID":"pay_` + ada.ID.Untyped().String() + `"`,
-	} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("JSON %s: want %s in it", text, want)
-		}
-	}
-	// An upsert gets the ID of the stored row.
-	again := invoice{PayerID: ada.ID, Number: a.Number}
-	must(t, g.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "number"}}, DoUpdates: clause.AssignmentColumns([]string{"payer_id"})}).Create(&again).Error)
-	skipped := invoice{PayerID: ada.ID, Number: a.Number}
-	must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(&skipped).Error)
-	if again.ID != a.ID || skipped.ID != 0 {
-		t.Errorf("upserts: IDs %v and %v, want %v and zero", again.ID, skipped.ID, a.ID)
-	}
-	maps := []map[string]any{{"name": "m"}, {"name": "n"}}
-	must(t, g.Model(&payer{}).Create(maps).Error)
-	ids := []payerID{ada.ID, maps[0]["id"].(payerID), maps[1]["id"].(payerID)}
-	var all []payer
-	must(t, g.Find(&all, ids).Error)
-	for _, p := range all {
-		if len(all) != 3 || p.ID.Untyped().Meta() != 'p' {
-			t.Errorf("payer %v among %d has the metabyte %d, want %d", p.ID, len(all), p.ID.Untyped().Meta(), 'p')
-		}
-	}
-	// Delete removes only the named rows.
-	if tx := g.Delete(&payer{}, ids[1:]); tx.Error != nil || tx.RowsAffected != int64(len(ids)-1) {
-		t.Errorf("deleted %d payers, %v, want %d", tx.RowsAffected, tx.Error, len(ids)-1)
-	}
-	refuseTyped(t, g, ada)
-}
-
-func refuseTyped(t *testing.T, g *gorm.DB, ada payer) {
-	a := ada.Invoices[0]
-	for i, c := range []struct {
-		err  error
-		is   error
-		want string
-	}{
-		{g.Create(&reminder{Invoice: &a}).Error, gorm.ErrUnsupportedRelation, "gormplugin: check relation reminder.Invoice: reminder.InvoiceID has type idtype.SnowflakeOf[gorm.reminder], " +
-			"but it refers to invoice.Base.ID of type idtype.SnowflakeOf[gorm.invoice]; declare reminder.InvoiceID as idtype.SnowflakeOf[gorm.invoice]"},
-		{g.Scopes(gormplugin.PageAfter("", idtype.SnowflakeOf[reminder](7))).Find(&[]invoice{}).Error, gorm.ErrInvalidField,
-			"want an ID of type idtype.SnowflakeOf[gorm.invoice], got idtype.SnowflakeOf[gorm.reminder]"},
-		{g.Scopes(gormplugin.CreatedBetweenIn(idtype.UID60Layout{}, "", time.Now(), time.Time{})).Find(&[]invoice{}).Error, gorm.ErrInvalidField, "got idtype.UID60"},
-		{g.Create(&payer{ID: payerID(ada.ID.Untyped().WithMeta('q'))}).Error, idtype.ErrRange, "metabyte"},
-	} {
-		if !errors.Is(c.err, c.is) || !strings.Contains(c.err.Error(), c.want) {
-			t.Errorf("%d: %v, want %v with %q", i, c.err, c.is, c.want)
-		}
-	}
+	equal(t, "Joins", []any{one.ID, one.Payer.ID, one.Replaces.ID, one.Reference, one.ParentID}, []any{b.ID, ada.ID, a.ID, b.Reference, b.ParentID})
+	fails(t, "another metabyte", g.Create(&payer{ID: payerID(ada.ID.Untyped().WithMeta('q'))}).Error, idtype.ErrRange, "metabyte")
 	// A row with another metabyte is not a payer's.
 	must(t, g.Exec("insert into payers (id, name) values (?, 'x')", ada.ID.Untyped().WithMeta('q')).Error)
-	if err := g.Find(&[]payer{}).Error; !errors.Is(err, idtype.ErrRange) {
-		t.Errorf("a row with another metabyte: %v, want %v", err, idtype.ErrRange)
-	}
+	fails(t, "a row with another metabyte", g.Find(&[]payer{}).Error, idtype.ErrRange, "")
 }
