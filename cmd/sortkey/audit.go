@@ -72,7 +72,7 @@ read all rows.`,
   sortkey audit orders.id events.id --type snowflake --created-at created_at
   sortkey audit orders -d postgres://shard1/app -d postgres://shard2/app
   sortkey audit orders --since -7d --rate 50000 --output json`,
-		Args: asUsage(cobra.MinimumNArgs(1)),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.checkAudit(cmd, &o); err != nil {
 				return err

@@ -3,57 +3,75 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
+	"github.com/sortkey/sortkey/internal/dbhealth"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
 
 // databaseFlags are the flags of a command that connects to a database.
-type databaseFlags struct {
-	url    string
-	schema string
-}
+type databaseFlags struct{ url, schema string }
 
 func (f *databaseFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.url, "database", "d", "", "`URL` or connection string of the database (default: DATABASE_URL, or PGHOST and libpq's other variables)")
-	cmd.Flags().StringVar(&f.schema, "schema", migrations.DefaultSchema, "`name` of the schema with the SQL of sortkey")
+	schemaFlag(cmd, &f.schema)
+}
+
+// schemaFlag adds --schema.
+func schemaFlag(cmd *cobra.Command, schema *string) {
+	cmd.Flags().StringVar(schema, "schema", migrations.DefaultSchema, "`name` of the schema with the SQL of sortkey")
 }
 
 // A database is a pool of connections.
 type database struct {
 	*pgxpool.Pool
-	std *sql.DB // the same connections, for package migrations
+	std               *sql.DB // the same connections, for package migrations
+	migrations.Config         // the schema, and, in useInstalled, the layouts
 }
 
-// open connects to the database. It returns an error if the session doesn't trust the owner
-// of the schemas, so that no command runs code of another role.
-func (f *databaseFlags) open(ctx context.Context) (database, error) {
-	if err := (migrations.Config{Schema: f.schema}).Validate(); err != nil {
-		return database{}, invalidConfig(err)
+// use connects to the database, and calls do if the session trusts the owner of the schemas,
+// so that no command runs code of another role. It explains the error of do, which needs the
+// privileges.
+func (f *databaseFlags) use(ctx context.Context, do func(database) error, privileges ...string) error {
+	config := migrations.Config{Schema: f.schema}
+	if err := config.Validate(); err != nil {
+		return invalidConfig(err)
 	}
-	config, err := cli.Config(f.url)
+	settings, err := cli.Config(f.url)
 	if err != nil {
-		return database{}, err
+		return err
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {
-		return database{}, err
+		return err
 	}
+	defer pool.Close()
 	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return database{}, err
+		return err
 	}
-	db := database{pool, stdlib.OpenDBFromPool(pool)}
-	if err := migrations.CheckOwner(ctx, db.std, migrations.Config{Schema: f.schema}); err != nil {
-		err = db.explain(ctx, err, f.schema)
-		db.Close()
-		return database{}, err
+	db := database{pool, stdlib.OpenDBFromPool(pool), config}
+	err = migrations.CheckOwner(ctx, db.std, config)
+	if err == nil {
+		err = do(db)
 	}
-	return db, nil
+	return db.explain(ctx, err, privileges...)
+}
+
+// useInstalled is use for a database with an installation.
+func (f *databaseFlags) useInstalled(ctx context.Context, do func(database) error, privileges ...string) error {
+	return f.use(ctx, func(db database) (err error) {
+		if db.Config, err = migrations.Installed(ctx, db.std, f.schema); err != nil {
+			db.Schema = f.schema
+			return db.explain(ctx, err)
+		}
+		return do(db)
+	}, privileges...)
 }
 
 // invalidConfig returns the error of a flag for one of [migrations.Config.Validate].
@@ -61,19 +79,53 @@ func invalidConfig(err error) error {
 	return cli.Usagef("%s", strings.Replace(err.Error(), "migrations: Config.Schema:", "--schema", 1))
 }
 
-// openInstalled connects to a database with an installation, and returns its Config.
-func (f *databaseFlags) openInstalled(ctx context.Context) (database, migrations.Config, error) {
-	db, err := f.open(ctx)
-	if err != nil {
-		return db, migrations.Config{}, err
-	}
-	config, err := migrations.Installed(ctx, db.std, f.schema)
-	if err != nil {
-		err = db.explain(ctx, err, f.schema)
-		db.Close()
-	}
-	return db, config, err
+// sql replaces $s in a query with the schema.
+func (db database) sql(query string) string { return strings.ReplaceAll(query, "$s", db.Schema) }
+
+// name returns the name of the database.
+func (db database) name(ctx context.Context) (name string, err error) {
+	return name, cli.ReadRow(ctx, db, []any{&name}, "SELECT current_database()")
 }
 
-// inSchema replaces $s in SQL with the schema of an installation.
-func inSchema(schema, query string) string { return strings.ReplaceAll(query, "$s", schema) }
+// A rewordedError is an error of a package or of the server, in the words of this
+// command.
+type rewordedError struct {
+	text string
+	err  error
+}
+
+func (e *rewordedError) Error() string { return e.text }
+func (e *rewordedError) Unwrap() error { return e.err }
+
+// explain rewords an error of the server or of package migrations, and adds a remedy:
+// the privileges that the role lacks, for example. In privileges, $s is the schema.
+func (db database) explain(ctx context.Context, err error, privileges ...string) error {
+	var reworded *rewordedError
+	if err == nil || ctx.Err() != nil || errors.As(err, &reworded) {
+		return err
+	}
+	if problem, remedy := dbhealth.Diagnose(ctx, db.std, err, db.Schema); problem != "" {
+		return &rewordedError{problem + "; " + remedy, err}
+	}
+	text, remedy := strings.TrimPrefix(err.Error(), "migrations: "), ""
+	switch {
+	case pgerror.State(err) == pgerror.InsufficientPrivilege:
+		// Package migrations appends a remedy, too.
+		text, _, _ = strings.Cut(text, "; run GRANT ")
+		remedy = dbhealth.Privileges(ctx, db.std, err, db.Schema, privileges...)
+	case dbhealth.Missing(err):
+		checked := migrations.Check(ctx, db.std, migrations.Config{Schema: db.Schema})
+		if problem, remedy := dbhealth.Diagnose(ctx, db.std, checked, db.Schema); problem != "" && !strings.Contains(problem, "layout is") {
+			return &rewordedError{text + ": " + problem + "; " + remedy, err}
+		}
+		if message := pgerror.Message(err); strings.Contains(message, db.Schema+".") || strings.Contains(message, db.Schema+"_internal.") {
+			remedy = "the installation is damaged: run sortkey migrate check to list its missing objects"
+		}
+	default:
+		remedy = pgerror.Hint(err)
+	}
+	if remedy != "" {
+		text += "; " + remedy
+	}
+	return &rewordedError{text, err}
+}

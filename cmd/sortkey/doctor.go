@@ -10,7 +10,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
-	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -25,57 +24,35 @@ func (c *app) doctorCommand() *cobra.Command {
 and prints the results on one page, with a remedy below each problem. It changes
 nothing.
 
-    server        version, Citus, primary or standby
-    clock         this machine's clock and the server's: a difference above
-                  100 ms is a warning, above 1 s a problem
-    installation  migrations and layouts
-    generators    the clocks of the next_ functions, which must not be ahead,
-                  nor behind the largest keys of columns with such a default,
-                  and keys of the future
-    lifetime      the last times of the formats: less than 5 years is a warning
-    setting       sortkey.node, the node number of the defaults
-    defaults      missing and unreserved node numbers of defaults
-    claims        the pools of node numbers, and wrong clocks of holders
-    partitions    partitions ahead, default partitions, the last maintenance
-    keys          integer columns that refer to keys, duplicates of keys without
-                  a unique index, UUIDs of other versions
-    rekey         incomplete replacements of keys
-    citus         distribution columns of a domain, workers without a number
-
 Each result is ok, info, a warning, a problem, or unknown if the role lacks the
 privilege to read it. The exit code is 1 if there is a problem, or if the role
 cannot read the installation.
 
-A result that isn't ok has the ID of its rule in brackets; the documentation
+A result that isn't ok has the ID of its rule in brackets; docs/monitoring.md
 lists them. Results of a rule don't count with --ignore and its ID, nor for a
 table whose comment says so: COMMENT ON TABLE t IS 'sortkey: ignore ID, ID'.`,
-		Example: `  sortkey doctor --database postgres://owner@db.example/shop
-  sortkey doctor --ignore pool-exhausted,node-opaque
+		Example: `  sortkey doctor --ignore pool-exhausted,node-opaque
   sortkey doctor --output json | jq '.checks[] | select(.status == "problem")'`,
-		Args: asUsage(cobra.NoArgs),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, id := range ignore {
 				if !slices.Contains(ruleIDs(), id) {
 					return cli.Usagef("--ignore %q: want the ID of a rule: %s", id, strings.Join(ruleIDs(), ", "))
 				}
 			}
-			db, err := flags.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			e := dbhealth.New(db.std, dbhealth.Options{Config: migrations.Config{Schema: flags.schema}, Now: c.Now, Ignore: ignore})
-			report, err := e.Run(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := c.printReport(report); err != nil {
-				return err
-			}
-			if report.Count(dbhealth.Problem) > 0 || report.Blind {
-				return errFound
-			}
-			return nil
+			return flags.use(cmd.Context(), func(db database) error {
+				report, err := dbhealth.New(db.std, dbhealth.Options{Config: db.Config, Now: c.Now, Ignore: ignore}).Run(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if err := c.printReport(report); err != nil {
+					return err
+				}
+				if report.Count(dbhealth.Problem) > 0 || report.Blind {
+					return errFound
+				}
+				return nil
+			})
 		},
 	}
 	flags.add(cmd)
@@ -98,8 +75,7 @@ func (c *app) printReport(r *dbhealth.Report) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", c.Paint(text.Bold, "database "+c.Printable(r.Server.Database)))
-	area := ""
-	suppressed := 0
+	area, suppressed := "", 0
 	for _, f := range r.Distinct() {
 		if f.Area != area {
 			area = f.Area
@@ -111,20 +87,18 @@ func (c *app) printReport(r *dbhealth.Report) error {
 		b.WriteString(c.findingText(f))
 	}
 	var counts []string
-	for _, l := range []dbhealth.Level{dbhealth.Problem, dbhealth.Warning} {
-		if n := r.Count(l); n > 0 {
-			counts = append(counts, english.Plural(n, string(l), ""))
+	count := func(n int, text string) {
+		if n > 0 {
+			counts = append(counts, text)
 		}
 	}
-	if n := r.Count(dbhealth.Unknown); n > 0 {
-		counts = append(counts, fmt.Sprintf("%d unknown", n))
+	for _, l := range []dbhealth.Level{dbhealth.Problem, dbhealth.Warning} {
+		count(r.Count(l), english.Plural(r.Count(l), string(l), ""))
 	}
-	if suppressed > 0 {
-		counts = append(counts, fmt.Sprintf("%d suppressed", suppressed))
-	}
-	fmt.Fprintf(&b, "\n%s\n", cmp.Or(strings.Join(counts, ", "), "no problems"))
-	_, err := c.Out.Write([]byte(b.String()))
-	return err
+	unknown := r.Count(dbhealth.Unknown)
+	count(unknown, fmt.Sprint(unknown, " unknown"))
+	count(suppressed, fmt.Sprint(suppressed, " suppressed"))
+	return c.note("%s\n%s\n", b.String(), cmp.Or(strings.Join(counts, ", "), "no problems"))
 }
 
 // findingText returns a finding as a line, with its remedy below.
@@ -150,6 +124,17 @@ func (c *app) findingText(f dbhealth.Finding) string {
 	return result
 }
 
+// findingsOf returns the findings about a pool or a table that count.
+func findingsOf(of string, all []dbhealth.Finding) []dbhealth.Finding {
+	list := []dbhealth.Finding{}
+	for _, f := range all {
+		if f.Of == of && f.Counts() {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
 // printFindings prints the findings that count below a table.
 func (c *app) printFindings(findings []dbhealth.Finding) error {
 	var b strings.Builder
@@ -161,8 +146,7 @@ func (c *app) printFindings(findings []dbhealth.Finding) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	_, err := c.Out.Write([]byte("\n" + b.String()))
-	return err
+	return c.note("\n%s", b.String())
 }
 
 // wrap breaks a text that begins after a margin into lines of a terminal. Width 0 means

@@ -5,27 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
-	"github.com/spf13/cobra"
 )
-
-// acceptIDs lets a command take IDs as arguments. It explains the error for a negative
-// number, which looks like a flag.
-func acceptIDs(cmd *cobra.Command) {
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		if negative.MatchString(err.Error()) {
-			err = fmt.Errorf("%w; put -- before negative numbers", err)
-		}
-		return flagError(err)
-	})
-}
-
-// negative matches pflag's error for a negative number.
-var negative = regexp.MustCompile(`^unknown shorthand flag: '[0-9]'`)
 
 // eachInput calls do with each argument or, without arguments, with each line of
 // standard input that isn't blank. It calls flush before it waits for more input. do's
@@ -85,20 +68,18 @@ func (r flushingReader) Read(p []byte) (int, error) {
 	if err := r.flush(); err != nil {
 		return 0, err
 	}
-	type result struct {
-		n   int
-		err error
-	}
-	done := make(chan result, 1)
+	var n int
+	var err error
+	done := make(chan struct{})
 	go func() {
-		n, err := r.r.Read(p)
-		done <- result{n, err}
+		n, err = r.r.Read(p)
+		close(done)
 	}()
 	select {
 	case <-r.ctx.Done():
 		return 0, r.ctx.Err()
-	case read := <-done:
-		return read.n, read.err
+	case <-done:
+		return n, err
 	}
 }
 

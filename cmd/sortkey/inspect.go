@@ -24,45 +24,27 @@ func (c *app) inspectCommand() *cobra.Command {
 ` + ids.Texts + `.
 It also names IDs of other makers, with their time:
 ` + ids.ForeignTexts + `.
-Put -- before negative numbers.
 
-If an input can be an ID of several types, Inspect prints all of them, the most
-plausible one first: the one whose time is nearest to now. A type whose time is
-more than a day ahead is implausible, and comes last, without its parts, and so
-is a decimal below 2^32, which rather comes from a serial column. A snowflake-si
-without --epoch has no time and counts as five years old. So does a UUID of
-another version than 1, 6 and 7. --type excludes the other types. If no meaning
-is of the last year, Inspect adds the times at which Discord and Twitter would
-have created the Snowflake: their epochs differ.
+If an input can be an ID of several types, Inspect prints all of them, the one
+whose time is nearest to now first. It calls a type implausible if its time is
+more than a day ahead, or if a decimal is below 2^32, as in a serial column. If
+no meaning is of the last year, Inspect adds the times at which Discord and
+Twitter would have created the Snowflake: their epochs differ.
 
-` + layoutHelp + `
+If it doesn't recognize an input, Inspect continues with the others and then
+fails with exit code 2.
 
-    node      the node number, as in nodelease and sortkey.node, and its fields
-    sequence  the number of the ID within its node and unit of time
-    text      the form in URLs and JSON, unless it equals int64 or uuid
-    int64     the value of a bigint column
-    uuid      the value of a uuid column
-    typeid    the TypeID of a UUID, with the prefix of the input
-    hex       the big-endian bytes of the binary form
-    bytea     the same as a literal in SQL
+With --form, it prints one form of each ID, and stops at the first ID without
+it. It never guesses then: if an input can be several IDs whose results differ,
+pass --type, --from or both, as scripts always should. The text of a uid60 that
+can be a part of another ID's hex digits also needs them.
 
-JSON has an object per input, whose candidates have all parts and forms. The
-int64 forms are strings, since JavaScript rounds numbers above 2^53.
-
-Zero is not an ID of any type, and Inspect names it. If it doesn't recognize an
-input, Inspect continues with the others and then fails with exit code 2.
-
-With --form, Inspect prints one of these forms of each ID, one per line, and
-stops at the first ID without it. --prefix is that of a typeid. It never guesses
-then: if an input can be several IDs whose results differ, pass --type, --from
-or both. Scripts should always pass them. The text of a uid60 that can be a part
-of another ID's hex digits also needs them.`,
-		Example: `  sortkey inspect 779300444248735744
-  sortkey inspect ord_779300444248735744
+` + layoutHelp,
+		Example: `  sortkey inspect ord_779300444248735744
   sortkey inspect 754321098765432 --type snowflake-si --epoch 2023-01-01
-  sortkey inspect --form uuid 9edd8o6o2v2im222
   sortkey inspect --form uuid user_01h455vb4pex5vsknk084sn02q
   psql "$DATABASE_URL" -AtXc 'SELECT id FROM orders' | sortkey inspect -o json`,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for flag, value := range map[string]string{"form": form, "from": from} {
 				if value != "" && !slices.Contains(ids.Forms, value) {
@@ -116,8 +98,7 @@ of another ID's hex digits also needs them.`,
 	cmd.Flags().StringVar(&from, "from", "", "`form` of the input (default: any)")
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`prefix` of the TypeIDs (default: that of the input)")
 	for flag, values := range map[string][]string{"type": ids.Names(), "form": ids.Forms, "from": ids.Forms} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		completeFlag(cmd, flag, values)
 	}
-	acceptIDs(cmd)
 	return cmd
 }

@@ -17,10 +17,9 @@ type layoutFlags struct {
 	epoch, bits string
 }
 
-const layoutHelp = `--epoch and --bits describe a layout other than the default. For snowflake, the
-default epoch is 2021-01-01, and the default bits of datacenter/worker/sequence
-are 5/5/12. For snowflake-si, the epoch is the base clock, which has no default,
-and the default bits of machine/index are 5/8.`
+const layoutHelp = `--epoch and --bits describe another layout: for snowflake, the bits of
+datacenter/worker/sequence (default: 5/5/12), and the epoch (2021-01-01); for
+snowflake-si, the bits of machine/index (5/8), and the base clock (no default).`
 
 func (l *layoutFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.epoch, "epoch", "", "fixed `time` at which the clock of the layout starts, such as 2026-01-01, or Unix milliseconds")

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
-	"github.com/spf13/cobra"
 )
 
 // The exit codes.
@@ -62,29 +61,4 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		fmt.Fprintf(c.Errs, "Run %s --help for the usage.\n", command.CommandPath())
 	}
 	return exitError
-}
-
-// A helpWriter writes the output of cobra: help texts and completion scripts. It keeps
-// the first error of a write, which cobra ignores.
-type helpWriter struct {
-	io.Writer
-	err error
-}
-
-func (w *helpWriter) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	if w.err == nil {
-		w.err = err
-	}
-	return n, err
-}
-
-// asUsage returns a cobra argument check whose errors are usage errors.
-func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return cli.Usage(err)
-		}
-		return nil
-	}
 }

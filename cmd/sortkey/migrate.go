@@ -12,19 +12,12 @@ import (
 )
 
 func (c *app) migrateCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "migrate",
-		Short: "Install, check and remove the SQL of sortkey",
-		Long: `Migrate installs the SQL of sortkey in a database: domains for columns, functions
+	return group("migrate", "Install, check and remove the SQL of sortkey", `Migrate installs the SQL of sortkey in a database: domains for columns, functions
 that read, convert and generate IDs, maintenance of partitions, and leases of
 node numbers. It also checks and removes an installation, and writes the
 migrations as files for other migration tools.`,
-		Args: asUsage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(c.migrateUpCommand(), c.migrateDownCommand(), c.migrateStatusCommand(), c.migrateCheckCommand(),
+		c.migrateUpCommand(), c.migrateDownCommand(), c.migrateStatusCommand(), c.migrateCheckCommand(),
 		c.migratePrintCommand(), c.migrateExportCommand())
-	return cmd
 }
 
 // configFlags are the flags for the layouts of an installation.
@@ -80,32 +73,26 @@ func bitsFlag(flag, value, fields, example string) ([]int, error) {
 	return widths, nil
 }
 
-// openConfig connects to a database. It also returns the layouts of the installation,
-// except for types whose layout the flags select. If the database has no layouts, the
-// caller's next function reports the reason.
-func (c *app) openConfig(ctx context.Context, flags *databaseFlags, layouts configFlags) (database, migrations.Config, error) {
+// useConfig connects to the database. The Config has the layouts of the installation, except
+// for types whose layout the flags select. If the database has no layouts, do reports the reason.
+func (c *app) useConfig(ctx context.Context, flags *databaseFlags, layouts configFlags, do func(database) error) error {
 	config, err := c.config(flags.schema, layouts)
 	if err != nil {
-		return database{}, config, err
+		return err
 	}
-	db, err := flags.open(ctx)
-	if err != nil {
-		return db, config, err
-	}
-	installed, err := migrations.Installed(ctx, db.std, config.Schema)
-	switch {
-	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrIncomplete):
-		return db, config, nil
-	case err != nil:
-		err = db.explain(ctx, err, config.Schema)
-		db.Close()
-		return db, config, err
-	}
-	if !layouts.hasSnowflake() {
-		config.Snowflake = installed.Snowflake
-	}
-	if !layouts.hasSnowflakeSI() {
-		config.SnowflakeSI = installed.SnowflakeSI
-	}
-	return db, config, nil
+	return flags.use(ctx, func(db database) error {
+		installed, err := migrations.Installed(ctx, db.std, flags.schema)
+		missing := errors.Is(err, migrations.ErrNotInstalled) || errors.Is(err, migrations.ErrIncomplete)
+		if err != nil && !missing {
+			return err
+		}
+		if !layouts.hasSnowflake() && !missing {
+			config.Snowflake = installed.Snowflake
+		}
+		if !layouts.hasSnowflakeSI() && !missing {
+			config.SnowflakeSI = installed.SnowflakeSI
+		}
+		db.Config = config
+		return do(db)
+	})
 }

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/sortkey/sortkey/internal/dbhealth"
-	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
 
@@ -17,24 +15,17 @@ func (c *app) migrateCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check an installation by any tool",
-		Long: `Check prints the problems with an installation, and exits with code 1 if there
-are any: missing migrations, missing tables, views, functions and domains,
-layouts other than the ones of the flags, and defaults of columns whose node
-number is missing or isn't reserved. It needs only USAGE on the schema. Check
-prints the results of doctor about the installation and the defaults.
+		Long: `Check prints the results of doctor about the installation and the defaults:
+missing migrations and objects, layouts other than those of the flags, and
+defaults whose node number is missing or isn't reserved. It exits with code 1
+if there are any. It needs only USAGE on the schema.
 
 Without flags, check accepts the layouts of the database. Programs that generate
 IDs must use the same ones: pass theirs, so that check compares them.`,
-		Example: `  sortkey migrate check
-  sortkey migrate check --epoch 2026-01-01 --bits 0/10/12`,
-		Args: asUsage(cobra.NoArgs),
+		Example: `  sortkey migrate check --epoch 2026-01-01 --bits 0/10/12`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			db, config, err := c.openConfig(cmd.Context(), &flags, layouts)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			return c.checkInstallation(cmd.Context(), db, config)
+			return c.useConfig(cmd.Context(), &flags, layouts, func(db database) error { return c.checkInstallation(cmd.Context(), db) })
 		},
 	}
 	flags.add(cmd)
@@ -44,29 +35,28 @@ IDs must use the same ones: pass theirs, so that check compares them.`,
 
 // checkInstallation prints the findings about an installation and the defaults. It returns
 // errFound if there are any.
-func (c *app) checkInstallation(ctx context.Context, db database, config migrations.Config) error {
-	e := dbhealth.New(db.std, dbhealth.Options{Config: config, Now: c.Now, Areas: []string{"installation", "defaults"}})
+func (c *app) checkInstallation(ctx context.Context, db database) error {
+	e := dbhealth.New(db.std, dbhealth.Options{Config: db.Config, Now: c.Now, Areas: []string{"installation", "defaults"}})
 	report, err := e.Run(ctx)
 	if err != nil {
 		return err
 	}
-	findings := slices.DeleteFunc(report.Distinct(), func(f dbhealth.Finding) bool { return !f.Counts() })
-	ok := !slices.ContainsFunc(findings, func(f dbhealth.Finding) bool { return f.Level == dbhealth.Problem || f.Level == dbhealth.Unknown })
-	if c.JSON() {
-		err = c.PrintJSON(struct {
-			OK       bool               `json:"ok"`
-			Findings []dbhealth.Finding `json:"findings"`
-		}{ok, append([]dbhealth.Finding{}, findings...)})
-	} else {
-		var b strings.Builder
-		for _, f := range findings {
+	var b strings.Builder
+	ok, findings := true, []dbhealth.Finding{}
+	for _, f := range report.Distinct() {
+		if f.Counts() {
+			ok = ok && f.Level != dbhealth.Problem && f.Level != dbhealth.Unknown
+			findings = append(findings, f)
 			fmt.Fprintf(&b, "%s: %s; %s [%s]\n", c.Printable(f.Subject), c.Printable(f.Detail), c.Printable(f.Remedy), f.ID)
 		}
-		if ok {
-			fmt.Fprintf(&b, "ok: the installation in schema %s has no problems\n", config.Schema)
-		}
-		_, err = c.Out.Write([]byte(b.String()))
 	}
+	if ok {
+		fmt.Fprintf(&b, "ok: the installation in schema %s has no problems\n", db.Schema)
+	}
+	err = c.Print(struct {
+		OK       bool               `json:"ok"`
+		Findings []dbhealth.Finding `json:"findings"`
+	}{ok, findings}, "%s", b.String())
 	if err == nil && !ok {
 		err = errFound
 	}

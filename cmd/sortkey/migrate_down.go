@@ -19,28 +19,18 @@ func (c *app) migrateDownCommand() *cobra.Command {
 		Use:   "down",
 		Short: "Remove the SQL of sortkey",
 		Long: `Down removes an installation in one transaction: all functions, domains and
-tables, among them the reservations and leases of node numbers. It prints the
-migrations that it removed.
+tables, among them the reservations and leases of node numbers. If columns,
+defaults or views depend on it, down names them and removes nothing. Postgres
+doesn't track what the bodies of PL/pgSQL functions depend on.
 
-If columns, defaults or views depend on the installation, down removes nothing
-and names them. Bodies of PL/pgSQL functions don't count, since Postgres doesn't
-track their dependencies.
-
-On a terminal, down asks for the schema's name first. Elsewhere it needs
---yes.`,
-		Example: `  sortkey migrate down --database postgres://owner@db.example/shop
-  sortkey migrate down --yes`,
-		Args: asUsage(cobra.NoArgs),
+On a terminal, down asks for the schema's name first. Elsewhere it needs --yes.`,
+		Example: `  sortkey migrate down --yes`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes && !cli.IsTerminal(c.In) {
 				return cli.Usagef("standard input is not a terminal, so down cannot ask for confirmation: pass --yes to remove the installation")
 			}
-			db, err := flags.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			return c.migrateDown(cmd.Context(), db, migrations.Config{Schema: flags.schema}, yes)
+			return flags.use(cmd.Context(), func(db database) error { return c.migrateDown(cmd.Context(), db, yes) })
 		},
 	}
 	flags.add(cmd)
@@ -48,38 +38,34 @@ On a terminal, down asks for the schema's name first. Elsewhere it needs
 	return cmd
 }
 
-func (c *app) migrateDown(ctx context.Context, db database, config migrations.Config, yes bool) error {
-	list, err := migrations.Status(ctx, db.std, config)
+func (c *app) migrateDown(ctx context.Context, db database, yes bool) error {
+	list, err := migrations.Status(ctx, db.std, db.Config)
 	if err != nil {
-		return db.explain(ctx, err, config.Schema)
+		return err
 	}
 	list = slices.DeleteFunc(list, func(s migrations.MigrationStatus) bool { return s.AppliedAt.IsZero() })
 	if len(list) > 0 && !yes {
-		if err := c.confirmDown(ctx, db, config.Schema); err != nil {
+		name, err := db.name(ctx)
+		if err == nil {
+			warning := fmt.Sprintf("Down removes all objects of sortkey in schema %s of database %s.", db.Schema, name)
+			err = c.confirm(ctx, warning, db.Schema, "down removed nothing")
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if err := migrations.Down(ctx, db.std, config); err != nil {
-		return db.explain(ctx, err, config.Schema)
+	if err := migrations.Down(ctx, db.std, db.Config); err != nil {
+		return err
 	}
 	for _, m := range slices.Backward(list) {
 		if err := c.printMigration("removed", m.Version, m.Name); err != nil {
 			return err
 		}
 	}
-	if len(list) == 0 && !c.JSON() {
-		_, err = fmt.Fprintf(c.Out, "nothing to do: schema %s has no migrations\n", config.Schema)
+	if len(list) == 0 {
+		return c.note("nothing to do: schema %s has no migrations\n", db.Schema)
 	}
-	return err
-}
-
-// confirmDown asks for the schema's name. It returns an error if the answer differs.
-func (c *app) confirmDown(ctx context.Context, db database, schema string) error {
-	var database string
-	if err := cli.ReadRow(ctx, db, []any{&database}, "SELECT current_database()"); err != nil {
-		return err
-	}
-	return c.confirm(ctx, fmt.Sprintf("Down removes all objects of sortkey in schema %s of database %s.", schema, database), schema, "down removed nothing")
+	return nil
 }
 
 // confirm asks for the name of a schema. It returns an error if the answer differs.

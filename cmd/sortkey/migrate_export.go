@@ -14,11 +14,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// schemaFlag adds --schema to a command that needs no database.
-func schemaFlag(cmd *cobra.Command, schema *string) {
-	cmd.Flags().StringVar(schema, "schema", migrations.DefaultSchema, "`name` of the schema with the SQL of sortkey")
-}
-
 func (c *app) migratePrintCommand() *cobra.Command {
 	var schema string
 	var layouts configFlags
@@ -32,9 +27,8 @@ SQL fails, and changes nothing, if the schema has an installation.
 With --after, it prints the later migrations, to upgrade an installation that
 print, psql or another tool created. The SQL fails if the installation is at
 another version. sortkey migrate status shows the version.`,
-		Example: `  sortkey migrate print | psql -v ON_ERROR_STOP=1 "$DATABASE_URL"
-  sortkey migrate print --after 7 > upgrade.sql`,
-		Args: asUsage(cobra.NoArgs),
+		Example: `  sortkey migrate print | psql -v ON_ERROR_STOP=1 "$DATABASE_URL"`,
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			config, err := c.config(schema, layouts)
 			if err != nil {
@@ -57,13 +51,7 @@ another version. sortkey migrate status shows the version.`,
 			case after > 0:
 				text = strings.Replace(text, "-- The installation of sortkey.", fmt.Sprintf("-- The upgrade of sortkey from version %d.", after), 1)
 			}
-			if c.JSON() {
-				return c.PrintJSON(struct {
-					SQL string `json:"sql"`
-				}{text})
-			}
-			_, err = fmt.Fprint(c.Out, text)
-			return err
+			return c.Print(map[string]string{"sql": text}, "%s", text)
 		},
 	}
 	schemaFlag(cmd, &schema)
@@ -118,20 +106,18 @@ func (c *app) migrateExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export --tool NAME DIRECTORY",
 		Short: "Write the migrations as files for another migration tool",
-		Long: `Export writes the migrations to a directory, which it creates if necessary. It
-prints the new files, and the command that runs them with the tool. It needs no
-database.
+		Long: `Export writes the migrations to a directory, which it creates if necessary, and
+prints the new files and the command that runs them. It needs no database.
 
-plain writes two files of SQL per migration, which install and remove it. They
-don't begin or end a transaction, so they suit psql -1, Liquibase's sqlFile with
-splitStatements="false", and other tools that run a file in a transaction.
+plain writes two files of SQL per migration, which install and remove it, for
+psql -1, Liquibase's sqlFile with splitStatements="false", and other tools that
+run a file in a transaction.
 
 After an update of the command, export again with the same flags: it adds new
 migrations and skips existing files. If an existing file has other content,
 export writes nothing.`,
-		Example: `  sortkey migrate export --tool flyway db/sortkey
-  sortkey migrate export --tool goose --epoch 2026-01-01 db/sortkey`,
-		Args: asUsage(cobra.ExactArgs(1)),
+		Example: `  sortkey migrate export --tool goose --epoch 2026-01-01 db/sortkey`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			i := slices.IndexFunc(exportTools(), func(t exportTool) bool { return t.name == tool })
 			if i < 0 {
@@ -147,7 +133,7 @@ export writes nothing.`,
 	schemaFlag(cmd, &schema)
 	layouts.add(cmd)
 	cmd.Flags().StringVar(&tool, "tool", "", "`name` of the tool: "+strings.Join(exportToolNames(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("tool", cobra.FixedCompletions(exportToolNames(), cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "tool", exportToolNames())
 	return cmd
 }
 
@@ -180,20 +166,13 @@ func (c *app) export(tool exportTool, config migrations.Config, folder string) e
 		}
 		next = nextPlain(strings.Join(added, " "))
 	}
-	switch {
-	case c.JSON() && len(written) == 0:
-		return nil
-	case c.JSON():
-		return c.PrintJSON(struct {
-			Written []string `json:"written"`
-			Next    string   `json:"next"`
-		}{written, next})
-	case len(written) == 0:
-		_, err = fmt.Fprintf(c.Out, "nothing to do: %s has all migrations\n", folder)
-	default:
-		_, err = fmt.Fprintf(c.Out, "%s\n\nTo run them:\n%s\n", strings.Join(written, "\n"), next)
+	if len(written) == 0 {
+		return c.note("nothing to do: %s has all migrations\n", folder)
 	}
-	return err
+	return c.Print(struct {
+		Written []string `json:"written"`
+		Next    string   `json:"next"`
+	}{written, next}, "%s\n\nTo run them:\n%s\n", strings.Join(written, "\n"), next)
 }
 
 // shellQuote returns a path as one word of a shell command.

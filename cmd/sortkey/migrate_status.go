@@ -16,20 +16,16 @@ func (c *app) migrateStatusCommand() *cobra.Command {
 		Short: "List the migrations and when they were installed",
 		Long: `Status lists all migrations of this version of the command. Applied is the time
 at which any tool installed the migration, in UTC, or a dash.`,
-		Example: `  sortkey migrate status
-  sortkey migrate status --output json | jq -r 'select(.applied_at == null).name'`,
-		Args: asUsage(cobra.NoArgs),
+		Example: `  sortkey migrate status --output json | jq -r 'select(.applied_at == null).name'`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			db, err := flags.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			list, err := migrations.Status(cmd.Context(), db.std, migrations.Config{Schema: flags.schema})
-			if err != nil {
-				return db.explain(cmd.Context(), err, flags.schema)
-			}
-			return c.printStatus(list)
+			return flags.use(cmd.Context(), func(db database) error {
+				list, err := migrations.Status(cmd.Context(), db.std, db.Config)
+				if err != nil {
+					return err
+				}
+				return c.printStatus(list)
+			})
 		},
 	}
 	flags.add(cmd)

@@ -3,8 +3,8 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
@@ -20,37 +20,28 @@ func (c *app) newCommand() *cobra.Command {
 		meta   uint8
 	)
 	cmd := &cobra.Command{
-		Use:   "new [TYPE]",
+		Use:   "new [" + strings.Join(ids.Names(), "|") + "]",
 		Short: "Generate IDs",
-		Long: `New generates IDs of a type and prints their text form, one per line. TYPE is
-snowflake (the default), snowflake-si, uid60, spread64, sno or uuid7.
+		Long: `New generates IDs of a type, by default snowflake, and prints their text form.
 
-The IDs suit tests and scripts. Without --node, New uses a random node number.
-A running instance can have the same number, and could then create the same IDs.
-To insert rows beside running instances, reserve a number with "sortkey nodes
-reserve" and pass it as --node. It is one number, as in sortkey.node:
+Without --node, it uses a random node number, which a running instance can have,
+too. To insert rows beside running instances, reserve a number with "sortkey
+nodes reserve" and pass it as --node. It is one number, as in sortkey.node:
 
     snowflake     datacenter << 5 | worker, in the default layout
     snowflake-si  machine
     spread64      generator << 4 | cluster
     sno           partition
 
-A uid60 and a uuid7 have no node number.
+With --at, the IDs have the sequence numbers from 0, so that the same command
+with the same --node prints the same IDs, except for the random bits of a uid60
+and a uuid7. The sequence numbers of a unit of time limit -n.
 
-With --at, the IDs have the given time and the sequence numbers from 0, so that
-the same command with the same --node prints the same IDs. Only the random bits
-of a uid60 and a uuid7 differ. -n is then limited to the sequence numbers of one
-unit of time, which is a millisecond, or 4 ms for sno.
-
-` + layoutHelp + `
-
-JSON has the type, the text as id, and the value of the column: as int64, which
-is a string, or as uuid.`,
-		Example: `  sortkey new
-  sortkey new sno --meta 7 -n 3
+` + layoutHelp,
+		Example: `  sortkey new sno --meta 7 -n 3
   sortkey new snowflake --node 1022 --at '2025-03-04 05:06:07.089'
   sortkey new snowflake-si --epoch 2024-01-01`,
-		Args:              asUsage(cobra.MaximumNArgs(1)),
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeType(ids.Names()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "snowflake"
@@ -81,8 +72,8 @@ is a string, or as uuid.`,
 			out := bufio.NewWriterSize(c.Out, 1<<16)
 			emit := c.emitter(out, f)
 			if at != "" {
-				if p.Time, err = c.parseTime(at); err != nil {
-					return fmt.Errorf("--at: %w", err)
+				if p.Time, err = c.timeFlag("at", at); err != nil {
+					return err
 				}
 				err = emitAt(f, p, count, emit)
 			} else {

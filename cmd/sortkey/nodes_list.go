@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -20,37 +19,20 @@ func (c *app) nodesListCommand() *cobra.Command {
 		Use:   "list [POOL [NUMBER]]",
 		Short: "List pools, the numbers of a pool, or a number",
 		Long: `List prints the pools of node numbers, and below them the results of doctor
-about pools. With POOL, it prints the numbers of the pool that are held or
-reserved or were used before. With POOL and NUMBER, it prints the number: its
-holder or reservation, its high-water mark, the fields that it has in IDs, and
-the defaults of this database that use it.
+about them. With POOL, it prints the numbers of the pool that are held or
+reserved or were used before. With NUMBER, it prints one number, its fields in
+IDs, and the defaults of this database that use it.
 
-The columns of pools:
-
-    HELD      numbers that a program holds
-    RESERVED  numbers that no program can claim
-    FREE      numbers that a program can claim now
-    AHEAD     other numbers, with a high-water mark ahead of the server's clock
-    FENCE     the end of the wait after a failover: until then, the server
-              grants no number of the pool
-
-The columns of numbers:
-
-    STATE     held, reserved or free
-    HOLDER    the program with the claim, or with the number's expired claim
-    CLAIMED   the age of the claim
-    EXPIRES   the end of the claim, unless the holder renews it
-    MARK      the high-water mark: the number may have been used up to this time
-    SKEW      MARK minus the server's clock. The mark of a healthy holder is at
-              most one TTL ahead. If it is further ahead, the clock of a holder
-              was wrong.
-    TERM      the number of claims so far
-    NOTE      the note of the reservation`,
-		Example: `  sortkey nodes list
-  sortkey nodes list snowflake
-  sortkey nodes list snowflake 7
+    AHEAD   free numbers with a high-water mark ahead of the server's clock
+    FENCE   the end of the wait after a failover: until then, the server grants
+            no number of the pool
+    MARK    the high-water mark: the number may have been used up to this time
+    SKEW    MARK minus the server's clock. The mark of a healthy holder is at
+            most one TTL ahead; otherwise, the clock of a holder was wrong.
+    TERM    the number of claims so far`,
+		Example: `  sortkey nodes list snowflake 7
   sortkey nodes list --all --output json`,
-		Args: asUsage(cobra.MaximumNArgs(2)),
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {
 				return cli.Usagef("--all lists the numbers of all pools: omit %s or --all", args[0])
@@ -63,20 +45,15 @@ The columns of numbers:
 					return err
 				}
 			}
-			n, err := openNodes(cmd.Context(), &flags)
-			if err != nil {
-				return err
-			}
-			defer n.Close()
-			switch {
-			case len(args) == 2:
-				err = c.listNumber(cmd.Context(), n, pool, number)
-			case all || len(args) > 0:
-				err = c.listNumbers(cmd.Context(), n, args)
-			default:
-				err = c.listPools(cmd.Context(), n)
-			}
-			return n.explain(cmd.Context(), err, mayList)
+			return flags.useInstalled(cmd.Context(), func(db database) error {
+				switch {
+				case len(args) == 2:
+					return c.listNumber(cmd.Context(), db, pool, number)
+				case all || len(args) > 0:
+					return c.listNumbers(cmd.Context(), db, args)
+				}
+				return c.listPools(cmd.Context(), db)
+			}, mayList)
 		},
 	}
 	flags.add(cmd)
@@ -84,8 +61,8 @@ The columns of numbers:
 	return cmd
 }
 
-func (c *app) listPools(ctx context.Context, n *nodes) error {
-	health := n.health()
+func (c *app) listPools(ctx context.Context, db database) error {
+	health := db.poolHealth()
 	pools, err := health.Pools(ctx)
 	if err != nil {
 		return err
@@ -100,7 +77,7 @@ func (c *app) listPools(ctx context.Context, n *nodes) error {
 	}
 	var results []result
 	for _, p := range pools {
-		results = append(results, result{p, slices.DeleteFunc(slices.Clone(report.Findings), func(f dbhealth.Finding) bool { return f.Of != p.Pool || !f.Counts() })})
+		results = append(results, result{p, findingsOf(p.Pool, report.Findings)})
 	}
 	header := table.Row{"Pool", "Size", "Held", "Reserved", "Free", "Ahead", "Fence", "Layout"}
 	err = cli.PrintRows(c.Terminal, results, header, func(p result) table.Row {
@@ -120,11 +97,11 @@ func (c *app) listPools(ctx context.Context, n *nodes) error {
 }
 
 // listNumbers prints the numbers of the pool in args, or of all pools.
-func (c *app) listNumbers(ctx context.Context, n *nodes, args []string) error {
+func (c *app) listNumbers(ctx context.Context, db database, args []string) error {
 	pool := ""
 	if len(args) > 0 {
 		pool = args[0]
-		pools, err := n.health().Pools(ctx)
+		pools, err := db.poolHealth().Pools(ctx)
 		if err != nil {
 			return err
 		}
@@ -132,7 +109,7 @@ func (c *app) listNumbers(ctx context.Context, n *nodes, args []string) error {
 			return err
 		}
 	}
-	numbers, err := n.health().Numbers(ctx, pool, -1)
+	numbers, err := db.poolHealth().Numbers(ctx, pool, -1)
 	if err != nil {
 		return err
 	}

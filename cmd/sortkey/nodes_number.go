@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 )
 
@@ -23,12 +25,7 @@ type node struct {
 	fields  string
 	inRange bool
 	setting int    // the value of sortkey.node with this number; -1: none
-	format  string // of the pool's IDs; "": unknown
-}
-
-// outOfRange returns the error of a number that a pool doesn't have.
-func outOfRange(pool string, number, size int) error {
-	return cli.Usagef("number %d of pool %s is out of range; want 0 to %d", number, pool, size-1)
+	format  string // of the pool's IDs, as in SQL; "": unknown
 }
 
 // A nodeDefault is a default that uses a number.
@@ -39,8 +36,8 @@ type nodeDefault struct {
 	FromSetting bool   `json:"from_setting"`
 }
 
-func (n *nodes) node(ctx context.Context, pool string, number int) (node, error) {
-	health := n.health()
+func (db database) node(ctx context.Context, pool string, number int) (node, error) {
+	health := db.poolHealth()
 	l := node{setting: -1, Number: dbhealth.Number{Pool: pool, Number: number, State: "free"}}
 	pools, err := health.Pools(ctx)
 	if err != nil {
@@ -53,17 +50,18 @@ func (n *nodes) node(ctx context.Context, pool string, number int) (node, error)
 			size, layout = *p.Size, *p.Layout
 		}
 	}
-	f := n.formatOf(pool, layout)
+	f := dbhealth.FormatOf(db.Config, pool, layout)
 	if f != nil {
-		size = cmp.Or(size, f.size)
+		size = cmp.Or(size, f.Size)
 	}
 	l.inRange = size == 0 || number < size
 	switch {
 	case !l.inRange:
 		l.fields = fmt.Sprintf("out of range; want 0 to %d", size-1)
 	case f != nil:
-		l.setting, l.format = f.node(number), f.Name
-		l.Fields, l.fields = f.NodeFields(l.setting)
+		l.setting, l.format = f.Node(number), f.Name
+		layouts := ids.Layouts{Snowflake: db.Snowflake, SnowflakeSI: db.SnowflakeSI}
+		l.Fields, l.fields = ids.ByName(strings.ReplaceAll(f.Name, "_", "-"), layouts).NodeFields(l.setting)
 	}
 	found, err := health.Numbers(ctx, pool, number)
 	switch {
@@ -79,21 +77,17 @@ func (n *nodes) node(ctx context.Context, pool string, number int) (node, error)
 	default:
 		return l, fmt.Errorf("number %d of pool %s is neither reserved nor held, and no program has claimed a number of this pool", number, pool)
 	}
-	l.Defaults, err = cli.Collect(ctx, n, pgx.RowToStructByName[nodeDefault], n.sql(`
+	l.Defaults, err = cli.Collect(ctx, db, pgx.RowToStructByName[nodeDefault], db.sql(`
 		SELECT d.kind, d.name, d.expression, d.from_setting FROM $s.node_defaults d
 		WHERE d.pool = $1 AND d.number = $2 ORDER BY d.kind, d.name`), pool, number)
 	return l, err
 }
 
-func (c *app) listNumber(ctx context.Context, n *nodes, pool string, number int) error {
-	l, err := n.node(ctx, pool, number)
+func (c *app) listNumber(ctx context.Context, db database, pool string, number int) error {
+	l, err := db.node(ctx, pool, number)
 	if err != nil {
 		return err
 	}
-	return c.printNode(l)
-}
-
-func (c *app) printNode(l node) error {
 	if c.JSON() {
 		return c.PrintJSON(l)
 	}

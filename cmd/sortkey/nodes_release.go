@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/spf13/cobra"
@@ -20,58 +21,44 @@ func (c *app) nodesReleaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release POOL NUMBER",
 		Short: "Cancel a reservation, or take a number away from its holder",
-		Long: `Release frees a node number. It cancels the reservation of a number that
-generates no more IDs. If a default or the setting sortkey.node may use the
-number, release fails: change them first, and end the sessions that have used
-the number. A session checks its number only once, and continues to use it until
-the session ends. Release can't find such sessions, nor calls in triggers and
+		Long: `Release cancels the reservation of a number that generates no more IDs. It fails
+if a default or the setting sortkey.node may use the number: change them first,
+and end the sessions that have used the number, since a session checks its
+number only once. Release can't find such sessions, nor calls in triggers and
 PL/pgSQL functions. If a program claims the number meanwhile, both can generate
-the same IDs. With --still-used, release ignores defaults and the setting, too.
+the same IDs.
 
 With --force it also takes a number away from the program that holds it. For a
 claim this is safe at any time: the holder generates IDs up to its high-water
 mark at most, and the next holder starts after it.`,
-		Example: `  sortkey nodes release snowflake 1023
-  sortkey nodes release snowflake 7 --force`,
-		Args: asUsage(cobra.ExactArgs(2)),
+		Example: `  sortkey nodes release snowflake 7 --force`,
+		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
 			pool, number, err := parsePoolNumber(args)
 			if err != nil {
 				return err
 			}
-			until := func() (*time.Time, error) {
-				if usedUntil == "" {
-					return nil, nil
+			if _, err := c.timeFlag("used-until", usedUntil); err != nil {
+				return err
+			}
+			return flags.useInstalled(ctx, func(db database) error {
+				// A time such as -1h is by the server's clock, as the default is.
+				var now time.Time
+				if err := cli.ReadRow(ctx, db, []any{&now}, "SELECT clock_timestamp()"); err != nil {
+					return err
 				}
-				t, err := c.parseTime(usedUntil)
+				c.Now = func() time.Time { return now }
+				used, err := c.timeFlag("used-until", usedUntil)
 				if err != nil {
-					return nil, cli.Usagef("--used-until: %w", err)
+					return err
 				}
-				return &t, nil
-			}
-			if _, err := until(); err != nil {
-				return err
-			}
-			n, err := openNodes(cmd.Context(), &flags)
-			if err != nil {
-				return err
-			}
-			defer n.Close()
-			// A time such as -1h is by the server's clock, as the default is.
-			var now time.Time
-			if err := cli.ReadRow(cmd.Context(), n, []any{&now}, "SELECT clock_timestamp()"); err != nil {
-				return err
-			}
-			c.Now = func() time.Time { return now }
-			used, err := until()
-			if err != nil {
-				return err
-			}
-			r, err := n.release(cmd.Context(), pool, number, used, force, stillUsed)
-			if err != nil {
-				return err
-			}
-			return c.printRelease(r)
+				r, err := db.release(ctx, pool, number, used, force, stillUsed)
+				if err != nil {
+					return err
+				}
+				return c.printRelease(r)
+			}, mayList, mayRelease)
 		},
 	}
 	flags.add(cmd)
@@ -91,13 +78,13 @@ type release struct {
 	Mark     *dbhealth.Moment `json:"mark"`
 }
 
-// release frees a number. used is the time of the last ID of a reserved number, or nil
+// release frees a number. used is the time of the last ID of a reserved number, or zero
 // for the present.
-func (n *nodes) release(ctx context.Context, pool string, number int, used *time.Time, force, stillUsed bool) (release, error) {
+func (db database) release(ctx context.Context, pool string, number int, used time.Time, force, stillUsed bool) (release, error) {
 	r := release{Pool: pool, Number: number}
-	l, err := n.node(ctx, pool, number)
+	l, err := db.node(ctx, pool, number)
 	if err != nil {
-		return r, n.explain(ctx, err, mayList)
+		return r, err
 	}
 	r.Holder, r.Note = l.Holder, l.Note
 	switch {
@@ -109,51 +96,49 @@ func (n *nodes) release(ctx context.Context, pool string, number int, used *time
 			until = "until " + l.ExpiresAt.Stamp() + ", unless renewed"
 		}
 		return r, fmt.Errorf("number %d of pool %s is held by %q (%s); stop the holder, or pass --force to take the number away", number, pool, *l.Holder, until)
-	}
-	if l.Note != nil && l.inRange && !stillUsed {
-		if err := n.refuseUsed(ctx, l); err != nil {
+	case l.Note != nil && l.inRange && !stillUsed:
+		if err := db.refuseUsed(ctx, l); err != nil {
 			return r, err
 		}
 	}
-	if l.Note != nil {
-		// It also ends a claim, and keeps the mark of the holder.
-		r.Released = "reservation"
-		if _, err := n.write(ctx, `SELECT $s.unreserve_node($1, $2, $3)`, pool, number, used); err != nil {
-			return r, n.explain(ctx, err, mayList, mayRelease)
+	err = cli.Begin(ctx, db, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		if l.Note != nil {
+			// It also ends a claim, and keeps the mark of the holder.
+			r.Released = "reservation"
+			_, err := tx.Exec(ctx, db.sql(`SELECT $s.unreserve_node($1, $2, $3)`), pool, number, pgtype.Timestamptz{Time: used, Valid: !used.IsZero()})
+			return err
 		}
-	} else {
 		r.Released = "claim"
 		// The term excludes the claim of a later holder, which the user hasn't seen.
-		taken, err := n.write(ctx, `UPDATE $s.node_lease SET holder = NULL, expires_at = NULL
-			WHERE pool = $1 AND number = $2 AND term = $3 AND holder IS NOT NULL`, pool, number, l.Term)
-		if err != nil {
-			return r, n.explain(ctx, err, mayList, mayTake)
+		tag, err := tx.Exec(ctx, db.sql(`UPDATE $s.node_lease SET holder = NULL, expires_at = NULL
+			WHERE pool = $1 AND number = $2 AND term = $3 AND holder IS NOT NULL`), pool, number, l.Term)
+		if err == nil && tag.RowsAffected() == 0 {
+			return fmt.Errorf("number %d of pool %s has changed hands in the meantime; run sortkey nodes list %[2]s %[1]d", number, pool)
 		}
-		if taken == 0 {
-			return r, fmt.Errorf("number %d of pool %s has changed hands in the meantime; run sortkey nodes list %[2]s %[1]d", number, pool)
-		}
+		return db.explain(ctx, err, mayList, mayTake)
+	})
+	if err == nil {
+		err = cli.ReadRow(ctx, db, []any{&r.Mark}, db.sql(`SELECT `+dbhealth.MomentOf("s.mark")+` FROM $s.node_status s WHERE s.pool = $1 AND s.number = $2`), pool, number)
 	}
-	err = cli.ReadRow(ctx, n, []any{&r.Mark}, n.sql(`SELECT `+dbhealth.MomentOf("s.mark")+` FROM $s.node_status s WHERE s.pool = $1 AND s.number = $2`), pool, number)
 	return r, err
 }
 
 // refuseUsed returns an error if a default or a setting may use a reserved number.
-func (n *nodes) refuseUsed(ctx context.Context, l node) error {
+func (db database) refuseUsed(ctx context.Context, l node) error {
 	var uses, remedies []string
 	if len(l.Defaults) > 0 {
-		d := l.Defaults[0]
-		more := ""
-		if len(l.Defaults) > 1 {
-			more = fmt.Sprintf(" and %d more", len(l.Defaults)-1)
+		d, more := l.Defaults[0], ""
+		if n := len(l.Defaults) - 1; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
 		}
 		uses = append(uses, fmt.Sprintf("%s %s (default %s)%s", d.Kind, d.Name, d.Expression, more))
 		if !d.FromSetting {
 			remedies = append(remedies, "change the default")
 		}
 	}
-	opaque, err := cli.Collect(ctx, n, pgx.RowTo[string], n.sql(`
+	opaque, err := cli.Collect(ctx, db, pgx.RowTo[string], db.sql(`
 		SELECT format('%s %s (default %s)', d.kind, d.name, d.expression) FROM $s.node_defaults d
-		WHERE d.number IS NULL AND NOT d.from_setting AND d.format = $1 ORDER BY 1 LIMIT 1`), strings.ReplaceAll(l.format, "-", "_"))
+		WHERE d.number IS NULL AND NOT d.from_setting AND d.format = $1 ORDER BY 1 LIMIT 1`), l.format)
 	if err != nil {
 		return err
 	}
@@ -162,7 +147,7 @@ func (n *nodes) refuseUsed(ctx context.Context, l node) error {
 		remedies = append(remedies, "pass a literal in that default")
 	}
 	// The workers of a Citus cluster have settings of their own.
-	settings, err := cli.Collect(ctx, n, pgx.RowTo[string], n.sql(`
+	settings, err := cli.Collect(ctx, db, pgx.RowTo[string], db.sql(`
 		SELECT 'ALTER ' || CASE
 			WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ROLE ALL' WHEN s.setrole = 0 THEN format('DATABASE %I', current_database())
 			WHEN s.setdatabase = 0 THEN format('ROLE %I', pg_get_userbyid(s.setrole)) ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(s.setrole), current_database()) END
@@ -175,16 +160,17 @@ func (n *nodes) refuseUsed(ctx context.Context, l node) error {
 		return err
 	}
 	var session string
-	if err := cli.ReadRow(ctx, n, []any{&session}, "SELECT coalesce(current_setting($1, true), '')", n.Schema+".node"); err != nil {
+	if err := cli.ReadRow(ctx, db, []any{&session}, "SELECT coalesce(current_setting($1, true), '')", db.Schema+".node"); err != nil {
 		return err
 	}
-	if len(settings) > 0 || session == strconv.Itoa(l.setting) {
-		uses = append(uses, fmt.Sprintf("the setting %s.node", n.Schema))
-	}
-	if len(settings) > 0 {
+	setting := db.Schema + ".node"
+	switch {
+	case len(settings) > 0:
+		uses = append(uses, "the setting "+setting)
 		remedies = append(remedies, "run "+strings.Join(settings, "; "))
-	} else if session == strconv.Itoa(l.setting) {
-		remedies = append(remedies, fmt.Sprintf("remove the setting %s.node from the connection strings and the server's configuration", n.Schema))
+	case session == strconv.Itoa(l.setting):
+		uses = append(uses, "the setting "+setting)
+		remedies = append(remedies, "remove the setting "+setting+" from the connection strings and the server's configuration")
 	}
 	if len(uses) == 0 {
 		return nil
@@ -194,14 +180,10 @@ func (n *nodes) refuseUsed(ctx context.Context, l node) error {
 }
 
 func (c *app) printRelease(r release) error {
-	if c.JSON() {
-		return c.PrintJSON(r)
-	}
 	done, sessions := fmt.Sprintf("Took number %d of pool %s away from %s", r.Number, r.Pool, c.Printable(fmt.Sprint(cli.Cell(r.Holder)))), ""
 	if r.Released == "reservation" {
 		done = fmt.Sprintf("Released number %d of pool %s: %s", r.Number, r.Pool, c.Printable(fmt.Sprint(cli.Cell(r.Note))))
 		sessions = "Sessions that have used the number can still use it until they end.\n"
 	}
-	_, err := fmt.Fprintf(c.Out, "%s. Programs can claim it after its high-water mark, %s.\n%s", done, r.Mark.Stamp(), sessions)
-	return err
+	return c.Print(r, "%s. Programs can claim it after its high-water mark, %s.\n%s", done, r.Mark.Stamp(), sessions)
 }

@@ -24,21 +24,15 @@ func (c *app) nodesReserveCommand() *cobra.Command {
 		Use:   "reserve POOL [NUMBER]",
 		Short: "Reserve a node number permanently",
 		Long: `Reserve reserves a node number, so that no program can claim it, and prints the
-statement that makes it the number of the database's column defaults.
-
-Without NUMBER, reserve chooses a number that nobody holds, reserved or uses in
-a default: the highest one that was never used, or else the highest one. Each of
-several concurrent commands gets its own number.
+statement that makes it the number of the database's column defaults. Without
+NUMBER, it chooses the highest number that was never used, or else the highest
+one that is free and in no default.
 
 If a program holds the number, reserve fails. With --while-held it prevents only
 further claims: stop the holder, and run the command again before you use the
-number.
-
-POOL is a pool of a format, or one that a program has created under a name of
-its own. For such a pool before its first claim, pass --new-pool.`,
-		Example: `  sortkey nodes reserve snowflake
-  sortkey nodes reserve snowflake 1023 --note 'defaults of shop'`,
-		Args: asUsage(cobra.RangeArgs(1, 2)),
+number.`,
+		Example: `  sortkey nodes reserve snowflake 1023 --note 'defaults of shop'`,
+		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number := -1
 			if len(args) == 2 {
@@ -49,16 +43,13 @@ its own. For such a pool before its first claim, pass --new-pool.`,
 			} else if whileHeld {
 				return cli.Usagef("--while-held: want a NUMBER, since reserve chooses only numbers that nobody holds")
 			}
-			n, err := openNodes(cmd.Context(), &flags)
-			if err != nil {
-				return err
-			}
-			defer n.Close()
-			r, err := n.reserve(cmd.Context(), args[0], number, note, whileHeld, newPool)
-			if err != nil {
-				return n.explain(cmd.Context(), err, mayList, mayReserve)
-			}
-			return c.printReservation(r)
+			return flags.useInstalled(cmd.Context(), func(db database) error {
+				r, err := db.reserve(cmd.Context(), args[0], number, note, whileHeld, newPool)
+				if err != nil {
+					return err
+				}
+				return c.printReservation(r)
+			}, mayList, mayReserve)
 		},
 	}
 	flags.add(cmd)
@@ -78,18 +69,18 @@ type reservation struct {
 }
 
 // reserve reserves a number, or, if number is -1, a number that it chooses.
-func (n *nodes) reserve(ctx context.Context, pool string, number int, note string, whileHeld, newPool bool) (reservation, error) {
+func (db database) reserve(ctx context.Context, pool string, number int, note string, whileHeld, newPool bool) (reservation, error) {
 	r := reservation{Pool: pool, Number: number, Note: note}
 	var layout, database string
 	var size int
-	err := cli.ReadRow(ctx, n, []any{&layout, &size, &database, &r.Note}, n.sql(`SELECT coalesce(p.layout, ''), coalesce(p.size, 0), quote_ident(current_database()), coalesce(nullif($2, ''), 'defaults of ' || current_database())
+	err := cli.ReadRow(ctx, db, []any{&layout, &size, &database, &r.Note}, db.sql(`SELECT coalesce(p.layout, ''), coalesce(p.size, 0), quote_ident(current_database()), coalesce(nullif($2, ''), 'defaults of ' || current_database())
 		FROM (SELECT) x LEFT JOIN $s.node_pool p ON p.name = $1`), pool, note)
 	if err != nil {
 		return r, err
 	}
-	f := n.formatOf(pool, layout)
+	f := dbhealth.FormatOf(db.Config, pool, layout)
 	if f != nil {
-		size = cmp.Or(size, f.size)
+		size = cmp.Or(size, f.Size)
 	}
 	switch {
 	case size == 0 && !newPool && pool != "snowflake-si":
@@ -103,15 +94,15 @@ func (n *nodes) reserve(ctx context.Context, pool string, number int, note strin
 	// A command conflicts with claims and with concurrent commands. At each conflict,
 	// one of them succeeds.
 	for range 1000 {
-		err = cli.Begin(ctx, n, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-			return n.reserveOnce(ctx, tx, &r, number, size, whileHeld)
+		err = cli.Begin(ctx, db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+			return db.reserveOnce(ctx, tx, &r, number, size, whileHeld)
 		})
 		if pgerror.State(err) != "40001" { // serialization_failure
 			break
 		}
 	}
 	if err == nil && f != nil {
-		setting := fmt.Sprintf("ALTER DATABASE %s SET %s.node = %d", database, n.Schema, f.node(r.Number))
+		setting := fmt.Sprintf("ALTER DATABASE %s SET %s.node = %d", database, db.Schema, f.Node(r.Number))
 		r.Setting = &setting
 	}
 	return r, err
@@ -141,9 +132,9 @@ type candidate struct {
 }
 
 // reserveOnce is an attempt of reserve. It fails if another transaction changes the number.
-func (n *nodes) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, number, size int, whileHeld bool) error {
+func (db database) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, number, size int, whileHeld bool) error {
 	// reserve_node needs a clock that is a second past the mark.
-	rows, _ := tx.Query(ctx, n.sql(`
+	rows, _ := tx.Query(ctx, db.sql(`
 		WITH a AS (
 			SELECT n AS argument, CASE WHEN $1 = 'spread64' THEN 'spread64-' || (n & 15) ELSE $1 END AS pool, CASE WHEN $1 = 'spread64' THEN n >> 4 ELSE n END AS number
 			FROM generate_series(greatest($2, 0), CASE WHEN $2 < 0 THEN $3 - 1 ELSE $2 END) n
@@ -169,7 +160,7 @@ func (n *nodes) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, numb
 		return fmt.Errorf("number %d of pool %s is held by %q until %s, unless renewed; choose another number, or pass --while-held, stop the holder, and run the command again",
 			a.Number, a.Pool, *a.Holder, a.ExpiresAt.Stamp())
 	}
-	_, err = tx.Exec(ctx, n.sql(`SELECT $s.reserve_node($1, $2, $3, $4)`), r.Pool, r.Number, r.Note, whileHeld)
+	_, err = tx.Exec(ctx, db.sql(`SELECT $s.reserve_node($1, $2, $3, $4)`), r.Pool, r.Number, r.Note, whileHeld)
 	if m := markAhead.FindStringSubmatch(pgerror.Message(err)); m != nil {
 		ms, _ := strconv.ParseInt(m[1], 10, 64)
 		return fmt.Errorf("number %d of pool %s may have been used until %s; run the command again once the server's clock is a second past this time, or choose another number",
@@ -183,16 +174,12 @@ func (n *nodes) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, numb
 var markAhead = regexp.MustCompile(`high-water mark of ([0-9]+), and the clock is at`)
 
 func (c *app) printReservation(r reservation) error {
-	if c.JSON() {
-		return c.PrintJSON(r)
-	}
-	out := fmt.Sprintf("Reserved number %d of pool %s: %s\n", r.Number, r.Pool, c.Printable(r.Note))
+	next := ""
 	switch {
 	case r.Holder != nil:
-		out += c.Printable(*r.Holder) + " still holds it. Stop this program, and run the command again before you use the number.\n"
+		next = c.Printable(*r.Holder) + " still holds it. Stop this program, and run the command again before you use the number.\n"
 	case r.Setting != nil:
-		out += "For column defaults, run this statement and reconnect:\n\n  " + *r.Setting + ";\n"
+		next = "For column defaults, run this statement and reconnect:\n\n  " + *r.Setting + ";\n"
 	}
-	_, err := fmt.Fprint(c.Out, out)
-	return err
+	return c.Print(r, "Reserved number %d of pool %s: %s\n%s", r.Number, r.Pool, c.Printable(r.Note), next)
 }

@@ -13,50 +13,38 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
-	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
 
 func (c *app) partitionsListCommand() *cobra.Command {
-	var database databaseFlags
+	var flags databaseFlags
 	cmd := &cobra.Command{
 		Use:   "list [TABLE]",
 		Short: "List the managed tables, or the partitions of one",
-		Long: `List prints the managed tables:
+		Long: `List prints the managed tables, and below them the results of doctor about them:
 
-    EVERY      the interval of a partition
-    PREMAKE    the number of partitions to create ahead
-    RETENTION  what happens to a partition, and how long after its end
     HORIZON    the end of the partitions that follow the current one without a
                gap; later rows go to the default partition, or are an error
     DEFAULT    the rows in the default partition; above 10,000 an estimate
     TO DO      the steps that maintenance would take now
 
-Below the tables are the results of doctor about them.
-
-With a table, named as in SQL, it prints the partitions of that table. Rows is
-an estimate of the server, and a bound is the first time of a partition or of
-the one that follows it. Times are in UTC.
+With a table, named as in SQL, it prints the partitions of that table, with an
+estimate of their rows. Times are in UTC.
 
 The steps and bounds need USAGE on both schemas of the installation, and the
 steps and the rows need SELECT on the default partition.`,
-		Example: `  sortkey partitions list
-  sortkey partitions list app.events
-  sortkey partitions list --output json | jq -r 'select(.horizon != "infinity" and .horizon_seconds < 86400).table'`,
-		Args: asUsage(cobra.MaximumNArgs(1)),
+		Example: `  sortkey partitions list --output json | jq -r 'select(.horizon != "infinity" and .horizon_seconds < 86400).table'`,
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			db, config, err := database.openInstalled(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			if len(args) == 1 {
-				return db.explain(cmd.Context(), c.listPartitions(cmd.Context(), db, config.Schema, args[0]), config.Schema, mayMaintain)
-			}
-			return c.listManaged(cmd.Context(), db, config.Schema)
+			return flags.useInstalled(cmd.Context(), func(db database) error {
+				if len(args) == 1 {
+					return c.listPartitions(cmd.Context(), db, args[0])
+				}
+				return c.listManaged(cmd.Context(), db)
+			}, mayMaintain)
 		},
 	}
-	database.add(cmd)
+	flags.add(cmd)
 	return cmd
 }
 
@@ -65,11 +53,13 @@ const exactRows = 10_000
 
 // listManaged prints the managed tables. If it cannot plan the steps of some, it
 // prints all tables and returns an error.
-func (c *app) listManaged(ctx context.Context, db database, schema string) error {
-	health := dbhealth.New(db.std, dbhealth.Options{Config: migrations.Config{Schema: schema}, Now: c.Now, Areas: []string{"partitions"}})
+func (c *app) listManaged(ctx context.Context, db database) error {
+	o := dbhealth.Options{Now: c.Now, Areas: []string{"partitions"}}
+	o.Config.Schema = db.Schema
+	health := dbhealth.New(db.std, o)
 	tables, err := health.ManagedTables(ctx)
 	if err != nil {
-		return db.explain(ctx, err, schema, mayMaintain)
+		return err
 	}
 	var problems []error
 	for _, t := range tables {
@@ -77,14 +67,13 @@ func (c *app) listManaged(ctx context.Context, db database, schema string) error
 			if ctx.Err() != nil {
 				return err
 			}
-			err = db.explain(ctx, err, schema, mayMaintain)
+			err = db.explain(ctx, err, mayMaintain)
 			t.Problem = err.Error()
 			problems = append(problems, fmt.Errorf("%s: %w", t.Table, err))
 		}
 	}
-	if len(tables) == 0 && !c.JSON() {
-		_, err = fmt.Fprintf(c.Out, "no managed tables: call %s.manage_partitions for a partitioned table\n", schema)
-		return err
+	if len(tables) == 0 {
+		return c.note("no managed tables: call %s.manage_partitions for a partitioned table\n", db.Schema)
 	}
 	report, err := health.Run(ctx)
 	if err != nil {
@@ -93,7 +82,7 @@ func (c *app) listManaged(ctx context.Context, db database, schema string) error
 	findings := slices.DeleteFunc(report.Findings, func(f dbhealth.Finding) bool { return f.Level == dbhealth.Unknown }) // the problems above
 	var results []managedTable
 	for _, t := range tables {
-		results = append(results, managedTable{t, slices.DeleteFunc(slices.Clone(findings), func(f dbhealth.Finding) bool { return f.Of != t.Table || !f.Counts() })})
+		results = append(results, managedTable{t, findingsOf(t.Table, findings)})
 	}
 	header := table.Row{"Table", "Format", "Every", "Premake", "Retention", "Partitions", "Size", "Horizon", "Default", "To do"}
 	if err := cli.PrintRows(c.Terminal, results, header, c.managedRow); err != nil {
@@ -171,7 +160,7 @@ type partition struct {
 	Rows      int64            `json:"rows"`
 }
 
-func (c *app) listPartitions(ctx context.Context, db database, schema, name string) error {
+func (c *app) listPartitions(ctx context.Context, db database, name string) error {
 	var oid uint32
 	var format *string
 	// The table can be in any schema of the search_path, so this statement is not in read.
@@ -179,14 +168,14 @@ func (c *app) listPartitions(ctx context.Context, db database, schema, name stri
 	if err := db.QueryRow(ctx, "SELECT $1::text::regclass::oid", name).Scan(&oid); err != nil {
 		return err
 	}
-	err := cli.ReadRow(ctx, db, []any{&format}, inSchema(schema, "SELECT (SELECT t.format FROM $s.partitioned_table t WHERE t.parent = $1::oid)"), oid)
+	err := cli.ReadRow(ctx, db, []any{&format}, db.sql("SELECT (SELECT t.format FROM $s.partitioned_table t WHERE t.parent = $1::oid)"), oid)
 	if err != nil {
 		return err
 	}
 	if format == nil {
-		return fmt.Errorf("partitions of %s are not managed; call %s.manage_partitions for the table first", name, schema)
+		return fmt.Errorf("partitions of %s are not managed; call %s.manage_partitions for the table first", name, db.Schema)
 	}
-	partitions, err := cli.Collect(ctx, db, pgx.RowToStructByName[partition], inSchema(schema, `
+	partitions, err := cli.Collect(ctx, db, pgx.RowToStructByName[partition], db.sql(`
 		SELECT format('%I.%I', n.nspname, c.relname) AS partition, `+dbhealth.MomentOf("lower(p.times)")+` AS "from", `+dbhealth.MomentOf("upper(p.times)")+` AS "to",
 			`+dbhealth.SizeOf+` AS bytes, `+dbhealth.EstimatedRows+` AS rows
 		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_namespace n ON n.oid = c.relnamespace

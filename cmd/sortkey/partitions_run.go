@@ -27,15 +27,14 @@ type partitionStep struct {
 }
 
 func newPartitionStep(s migrations.PartitionStep, outcome string) partitionStep {
-	step := partitionStep{Table: s.Table, Action: s.Action, Partition: s.Partition, SQL: s.SQL, Outcome: outcome}
-	if !s.From.IsZero() {
-		m := dbhealth.At(s.From)
-		step.From = &m
+	bound := func(t time.Time) *dbhealth.Moment {
+		if t.IsZero() {
+			return nil
+		}
+		m := dbhealth.At(t)
+		return &m
 	}
-	if !s.To.IsZero() {
-		m := dbhealth.At(s.To)
-		step.To = &m
-	}
+	step := partitionStep{Table: s.Table, Action: s.Action, Partition: s.Partition, From: bound(s.From), To: bound(s.To), SQL: s.SQL, Outcome: outcome}
 	if s.Err != nil {
 		step.Problem = strings.TrimPrefix(s.Err.Error(), "migrations: ")
 	}
@@ -58,17 +57,15 @@ func (s partitionStep) String() string {
 }
 
 func (c *app) partitionsRunCommand() *cobra.Command {
-	var database databaseFlags
+	var flags databaseFlags
 	var options migrations.PartitionOptions
 	cmd := &cobra.Command{
 		Use:   "run [TABLE]",
 		Short: "Create partitions ahead, and remove old ones",
 		Long: `Run takes the steps that are due, for one table or for all managed tables: it
 creates partitions ahead, moves rows out of default partitions, and detaches or
-drops partitions older than the retention. Each step is a transaction. Run
-prints it when it ends, with its duration. If no step is due, it prints nothing.
-With --dry-run, it takes no step: it prints each as a transaction of SQL, below a
-comment with its action: create, drain, default, detach or drop.
+drops partitions older than the retention. Each step is a transaction. With
+--dry-run, it prints the SQL of the steps instead.
 
 A step that doesn't get its locks in six attempts is left to the next run, as
 are the later steps of that table. If a step is left or fails, the exit code
@@ -76,33 +73,26 @@ is 1.
 
 Run it every hour or so. Several runs can overlap. The role needs the privileges
 of the tables' owners, and USAGE on both schemas of the installation.`,
-		Example: `  sortkey partitions run --database postgres://owner@db.example/shop
-  sortkey partitions run --dry-run
-  sortkey partitions run app.events --lock-timeout 1s`,
-		Args: asUsage(cobra.MaximumNArgs(1)),
+		Example: `  sortkey partitions run app.events --lock-timeout 1s`,
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if t := options.LockTimeout; t < time.Millisecond || t > 24*time.Hour {
 				return cli.Usagef("--lock-timeout %s: want 1ms to 24h", t)
 			}
-			return c.maintain(cmd.Context(), &database, args, options)
+			if len(args) == 1 {
+				options.Parent = args[0]
+			}
+			return flags.useInstalled(cmd.Context(), func(db database) error { return c.maintain(cmd.Context(), db, options) }, mayMaintain)
 		},
 	}
-	database.add(cmd)
+	flags.add(cmd)
 	cmd.Flags().DurationVar(&options.LockTimeout, "lock-timeout", 100*time.Millisecond, "`duration` that a step waits for a lock behind which other sessions wait")
 	cmd.Flags().BoolVar(&options.DryRun, "dry-run", false, "print the steps as SQL, without taking them")
 	return cmd
 }
 
-// maintain plans or takes steps, for the table in args or for all.
-func (c *app) maintain(ctx context.Context, database *databaseFlags, args []string, o migrations.PartitionOptions) error {
-	db, config, err := database.openInstalled(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	if len(args) == 1 {
-		o.Parent = args[0]
-	}
+// maintain plans or takes steps.
+func (c *app) maintain(ctx context.Context, db database, o migrations.PartitionOptions) error {
 	if !o.DryRun {
 		var standby bool
 		if err := cli.ReadRow(ctx, db, []any{&standby}, "SELECT pg_is_in_recovery()"); err != nil {
@@ -120,21 +110,23 @@ func (c *app) maintain(ctx context.Context, database *databaseFlags, args []stri
 		unprinted = errors.Join(unprinted, c.printStep(s, time.Since(began)))
 		began = time.Now()
 	}
-	steps, err := migrations.MaintainPartitions(ctx, db.std, config, o)
+	steps, err := migrations.MaintainPartitions(ctx, db.std, db.Config, o)
 	if o.DryRun {
 		for i, s := range steps {
-			if i > 0 && !c.JSON() {
-				fmt.Fprintln(c.Out)
+			separator := "\n"
+			if i == 0 {
+				separator = ""
 			}
-			unprinted = errors.Join(unprinted, c.printPlanned(s))
+			step := newPartitionStep(s, "planned")
+			unprinted = errors.Join(unprinted, c.Print(step, "%s-- %s\nBEGIN;\n%s\nCOMMIT;\n", separator, c.Printable(step.String()), s.SQL))
 		}
-		if err == nil && len(steps) == 0 && !c.JSON() {
-			_, unprinted = fmt.Fprintln(c.Out, "nothing to do")
+		if err == nil && len(steps) == 0 {
+			unprinted = c.note("nothing to do\n")
 		}
 	}
 	switch failed := notPrinted(err); {
 	case failed != nil:
-		return db.explain(ctx, failed, config.Schema, mayMaintain)
+		return failed
 	case unprinted != nil:
 		return unprinted
 	case left:
@@ -159,15 +151,7 @@ func notPrinted(err error) error {
 	return err
 }
 
-func (c *app) printPlanned(s migrations.PartitionStep) error {
-	step := newPartitionStep(s, "planned")
-	if c.JSON() {
-		return c.PrintJSON(step)
-	}
-	_, err := fmt.Fprintf(c.Out, "-- %s\nBEGIN;\n%s\nCOMMIT;\n", c.Printable(step.String()), s.SQL)
-	return err
-}
-
+// printStep prints a step that has ended.
 func (c *app) printStep(s migrations.PartitionStep, took time.Duration) error {
 	outcome := "done"
 	switch {
@@ -176,15 +160,11 @@ func (c *app) printStep(s migrations.PartitionStep, took time.Duration) error {
 	case s.Err != nil:
 		outcome = "failed"
 	}
+	took = took.Round(time.Millisecond)
 	step := newPartitionStep(s, outcome)
-	step.Seconds = took.Round(time.Millisecond).Seconds()
-	if c.JSON() {
-		return c.PrintJSON(step)
-	}
+	step.Seconds = took.Seconds()
 	if s.Err != nil {
-		_, err := fmt.Fprintf(c.Out, "%s: %s\n", outcome, c.Printable(step.Problem))
-		return err
+		return c.Print(step, "%s: %s\n", outcome, c.Printable(step.Problem))
 	}
-	_, err := fmt.Fprintf(c.Out, "%s in %s\n", c.Printable(step.String()), took.Round(time.Millisecond))
-	return err
+	return c.Print(step, "%s in %s\n", c.Printable(step.String()), took)
 }

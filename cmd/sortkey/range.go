@@ -1,8 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,28 +23,23 @@ func (c *app) rangeCommand() *cobra.Command {
 		Use:   "range --since TIME [--until TIME] TYPE",
 		Short: "Print the bounds of the IDs of a time window",
 		Long: `Range prints the bounds of the IDs that were created in a time window, and a
-WHERE clause with them, which can use the index of the key. TYPE is snowflake,
-snowflake-si, uid60, sno or uuid7. The IDs of a spread64 don't sort by time. The
-window of a uuid7 also includes some UUIDs of other versions.
+WHERE clause with them, which can use the index of the key. The IDs of a
+spread64 don't sort by time. The window of a uuid7 also includes some UUIDs of
+other versions.
 
 The window includes --since and excludes --until, so adjacent windows have
-adjacent bounds. Range rounds both times down to the type's unit of time, a
-millisecond, or 4 ms for sno. Without one of them, the window is open on that
-side, and the WHERE clause has no bound there.
+adjacent bounds: hi is the lowest ID after the window. Range rounds both times
+down to the type's unit of time, a millisecond, or 4 ms for sno. Without one of
+them, the window is open on that side.
 
 --column is case-sensitive, unlike names in SQL: the clause has quotes around a
-part with upper case. A part that has quotes keeps them.
-
-    lo     the lowest ID of the window
-    hi     the lowest ID after the window; the largest ID if the window is open
-    where  the condition for a WHERE clause
+part with upper case.
 
 ` + layoutHelp,
-		Example: `  sortkey range --since -24h snowflake
-  sortkey range --since 2026-01-01 --until 2026-02-01 sno --column o.id
+		Example: `  sortkey range --since 2026-01-01 --until 2026-02-01 sno --column o.id
   sortkey range --until -90d snowflake -o json | jq -r .where`,
-		Args:              asUsage(cobra.ExactArgs(1)),
-		ValidArgsFunction: completeType([]string{"snowflake", "snowflake-si", "uid60", "sno", "uuid7"}),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeType(slices.DeleteFunc(ids.Names(), func(name string) bool { return name == "spread64" })),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if since == "" && until == "" {
 				return cli.Usagef("no window: pass --since, --until or both")
@@ -56,16 +51,13 @@ part with upper case. A part that has quotes keeps them.
 			if err != nil {
 				return err
 			}
-			var from, to time.Time
-			if since != "" {
-				if from, err = c.parseTime(since); err != nil {
-					return fmt.Errorf("--since: %w", err)
-				}
+			from, err := c.timeFlag("since", since)
+			if err != nil {
+				return err
 			}
-			if until != "" {
-				if to, err = c.parseTime(until); err != nil {
-					return fmt.Errorf("--until: %w", err)
-				}
+			to, err := c.timeFlag("until", until)
+			if err != nil {
+				return err
 			}
 			name, err := quoted(column)
 			if err != nil {
@@ -110,23 +102,18 @@ func newWindow(f *ids.Format, from, to time.Time, column string) (*window, error
 		return nil, err
 	}
 	w := &window{Type: f.Name, Lo: ids.ColumnText(lo), Hi: ids.ColumnText(hi), Where: "true"}
+	quote := map[string]string{"uuid": "'"}[f.Column]
 	var conditions []string
-	compare := func(operator, id string) {
-		if f.Column == "uuid" {
-			id = "'" + id + "'"
-		}
-		conditions = append(conditions, column+" "+operator+" "+id)
-	}
 	if !from.IsZero() {
 		w.Since = &from
-		compare(">=", w.Lo)
+		conditions = append(conditions, column+" >= "+quote+w.Lo+quote)
 	}
 	if !to.IsZero() {
 		w.Until = &to
 		// If the window ends after the last time of the format, hi is the largest ID,
 		// which belongs to the window.
 		if hi != largest {
-			compare("<", w.Hi)
+			conditions = append(conditions, column+" < "+quote+w.Hi+quote)
 		}
 	}
 	if conditions != nil {

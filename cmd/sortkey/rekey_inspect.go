@@ -50,9 +50,8 @@ of the tables that rekey can't carry over, each with a remedy. It changes
 nothing, but reads the tables. If there are problems, the exit code is 1.
 
 With --sql, it prints the SQL of all steps.`,
-		Example: `  sortkey rekey inspect orders.json
-  sortkey rekey inspect orders.json --sql > plan.sql`,
-		Args: asUsage(cobra.ExactArgs(1)),
+		Example: `  sortkey rekey inspect orders.json --sql > plan.sql`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.runSpec(c, cmd, args[0], func(ctx context.Context, db database, spec rekey.Spec) error {
 				plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
@@ -109,20 +108,13 @@ func (c *app) printPlan(plan *rekey.Plan, sql bool) error {
 
 // printSQL prints the statements of actions.
 func (c *app) printSQL(actions []rekey.Action) error {
-	for i, a := range actions {
-		if c.JSON() {
-			if err := c.PrintJSON(a); err != nil {
-				return err
-			}
-			continue
-		}
-		if i > 0 {
-			fmt.Fprintln(c.Out)
-		}
-		kind := map[string]string{"backfill": ": a batch, and a query for more rows", "check": ": each row is an error", "trial": ": rolled back"}[a.Kind]
-		if _, err := fmt.Fprintf(c.Out, "-- %s: %s%s\n%s;\n", a.Step, c.Printable(a.Title), kind, strings.Join(a.SQL, ";\n")); err != nil {
+	kinds := map[string]string{"backfill": ": a batch, and a query for more rows", "check": ": each row is an error", "trial": ": rolled back"}
+	separator := ""
+	for _, a := range actions {
+		if err := c.Print(a, "%s-- %s: %s%s\n%s;\n", separator, a.Step, c.Printable(a.Title), kinds[a.Kind], strings.Join(a.SQL, ";\n")); err != nil {
 			return err
 		}
+		separator = "\n"
 	}
 	return nil
 }
@@ -135,9 +127,8 @@ func (c *app) rekeyExpandCommand() *cobra.Command {
 		Long: `Expand inspects the tables, and adds the new columns and the triggers, one table
 after another. New rows get both keys from then on. If inspect finds problems,
 expand changes nothing.`,
-		Example: `  sortkey rekey expand orders.json --dry-run
-  sortkey rekey expand orders.json`,
-		Args: asUsage(cobra.ExactArgs(1)),
+		Example: `  sortkey rekey expand orders.json --dry-run`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.runSpec(c, cmd, args[0], func(ctx context.Context, db database, spec rekey.Spec) error {
 				if !flags.dryRun {

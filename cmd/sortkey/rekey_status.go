@@ -29,7 +29,7 @@ func (c *app) rekeyStatusCommand() *cobra.Command {
 		Short: "Print the next step",
 		Long: `Status prints the tables of the rekey, the last step, and the step to run now. If
 they are equal, the step is incomplete, and ACTION is the action that comes next.`,
-		Args: asUsage(cobra.NoArgs),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.run(c, cmd, func(ctx context.Context, db database) error {
 				s, err := rekey.ReadStatus(ctx, db.std, flags.options)

@@ -21,7 +21,7 @@ func (c *app) rekeyStepCommand(step rekey.Step, short, long string, do func(cont
 		Use:   string(step),
 		Short: short,
 		Long:  long,
-		Args:  asUsage(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ask := step == rekey.StepContract && !yes && !flags.dryRun
 			if ask && !cli.IsTerminal(c.In) {
@@ -68,8 +68,8 @@ func (c *app) confirmContract(ctx context.Context, db database, o rekey.Options)
 	if err != nil || s.Next != rekey.StepContract {
 		return err // contract reports the next step
 	}
-	var database string
-	if err := cli.ReadRow(ctx, db, []any{&database}, "SELECT current_database()"); err != nil {
+	database, err := db.name(ctx)
+	if err != nil {
 		return err
 	}
 	tables := make([]string, len(s.Spec.Keys))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -23,37 +24,41 @@ func newApp(in io.Reader, out, errs io.Writer) *app {
 	return &app{Terminal: t, help: &helpWriter{Writer: t.Out}}
 }
 
+// A helpWriter writes the output of cobra: help texts and completion scripts. It keeps
+// the first error of a write, which cobra ignores.
+type helpWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *helpWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
 func (c *app) rootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "sortkey",
-		Short: "Work with time-sortable primary keys in Postgres",
-		Long: `sortkey generates, explains and converts IDs, and installs, maintains and checks
+	root := group("sortkey", "Work with time-sortable primary keys in Postgres", `sortkey generates, explains and converts IDs, and installs, maintains and checks
 their SQL in a Postgres database.
 
 Results go to standard output, errors and progress to standard error.
 The exit code is 0, or 1 if a check found a problem, or 2 if the command line
-is wrong or the command failed, or 130 after an interrupt. If the reader of the
-results ends early, such as head, the shell shows 141, as for other commands.`,
-		Version:       version(),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          asUsage(cobra.NoArgs),
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if c.Output != "table" && c.Output != "json" {
-				return cli.Usagef("--output %q: want table or json", c.Output)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+is wrong or the command failed, or 130 after an interrupt.`)
+	root.Version = version()
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if c.Output != "table" && c.Output != "json" {
+			return cli.Usagef("--output %q: want table or json", c.Output)
+		}
+		return nil
 	}
 	root.SetOut(c.help) // InitDefaultCompletionCmd reads it
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVarP(&c.Output, "output", "o", "table", "`format` of results: table or json (one object per line)")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddGroup(
-		&cobra.Group{ID: "ids", Title: "IDs:"},
-		&cobra.Group{ID: "database", Title: "Databases:"},
-	)
+	completeFlag(root, "output", []string{"table", "json"})
+	root.AddGroup(&cobra.Group{ID: "ids", Title: "IDs:"}, &cobra.Group{ID: "database", Title: "Databases:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, command := range commands {
 			command.GroupID = group
@@ -68,13 +73,46 @@ results ends early, such as head, the shell shows 141, as for other commands.`,
 	for _, command := range root.Commands() {
 		switch command.Name() {
 		case "help":
-			command.Args = asUsage(knownCommand)
+			command.Args = knownCommand
 		case "completion":
-			command.Args = asUsage(cobra.NoArgs)
+			command.Args = cobra.NoArgs
 			command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
+	checkUsage(root)
 	return root
+}
+
+// group returns a command that only has other commands.
+func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// note prints a text for people, which isn't a result in JSON.
+func (c *app) note(format string, args ...any) error {
+	if c.JSON() {
+		return nil
+	}
+	_, err := fmt.Fprintf(c.Out, format, args...)
+	return err
+}
+
+// completeFlag sets the completions of a flag's value.
+func completeFlag(cmd *cobra.Command, flag string, values []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// checkUsage makes the errors in the arguments of all commands usage errors.
+func checkUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return cli.Usage(check(cmd, args)) }
+	}
+	for _, sub := range cmd.Commands() {
+		checkUsage(sub)
+	}
 }
 
 // knownCommand checks that the arguments are the path of a command.
@@ -86,12 +124,18 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return err
 }
 
+// negative matches pflag's error for a negative number, which looks like a flag.
+var negative = regexp.MustCompile(`^unknown shorthand flag: '[0-9]'`)
+
 // flagError returns the usage error for an error in a flag. Errors in numbers don't name
 // the function of package strconv.
-func flagError(err error) error {
+func flagError(_ *cobra.Command, err error) error {
 	var number *strconv.NumError
-	if errors.As(err, &number) {
+	switch {
+	case errors.As(err, &number):
 		return cli.Usagef("%s%w", strings.TrimSuffix(err.Error(), number.Error()), number.Err)
+	case negative.MatchString(err.Error()):
+		return cli.Usagef("%w; put -- before negative numbers", err)
 	}
 	return cli.Usage(err)
 }

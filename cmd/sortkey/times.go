@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -28,11 +30,23 @@ var timeLayouts = []string{
 // parseTime parses a time of the command line: an absolute time, or one relative to
 // now.
 func (c *app) parseTime(s string) (time.Time, error) {
-	t, err := c.parseAnyTime(s)
-	if err == nil && t.IsZero() {
-		err = cli.Usagef("time %q: want a time after 0001-01-01", s)
+	if s == "now" {
+		return c.Now().UTC(), nil
 	}
-	return t, err
+	if d, err := parseOffset(s); err == nil {
+		return c.Now().UTC().Add(d), nil
+	}
+	for _, layout := range timeLayouts {
+		t, err := time.Parse(layout, s)
+		switch {
+		case err != nil:
+			continue
+		case t.IsZero(): // no time, in this command
+			return t, cli.Usagef("time %q: want a time after 0001-01-01", s)
+		}
+		return t.UTC(), nil
+	}
+	return time.Time{}, cli.Usagef("time %q: want %s", s, timeForms)
 }
 
 // unixMilliseconds matches those from 1973 to 2286. Fewer digits can be seconds or a date.
@@ -40,7 +54,7 @@ var unixMilliseconds = regexp.MustCompile(`^[1-9][0-9]{11,12}$`)
 
 // parseEpoch parses the epoch of a layout, a time or Unix milliseconds.
 func (c *app) parseEpoch(s string) (time.Time, error) {
-	if s == "now" || s != "" && (s[0] == '-' || s[0] == '+') {
+	if s == "now" || relative(s) {
 		return time.Time{}, cli.Usagef("epoch %q: want a fixed time such as 2026-01-01, since all programs must use the same one", s)
 	}
 	if unixMilliseconds.MatchString(s) {
@@ -54,62 +68,53 @@ func (c *app) parseEpoch(s string) (time.Time, error) {
 	return t, err
 }
 
-// epochFlag returns the time of a flag, or the zero time if the flag is empty.
+// epochFlag returns the epoch of a flag, or the zero time if the flag is empty.
 func (c *app) epochFlag(flag, value string) (time.Time, error) {
-	if value == "" {
-		return time.Time{}, nil
-	}
-	t, err := c.parseEpoch(value)
-	if err != nil {
-		return t, cli.Usagef("--%s: %w", flag, err)
-	}
-	return t, nil
+	return flagTime(flag, value, c.parseEpoch)
 }
 
-func (c *app) parseAnyTime(s string) (time.Time, error) {
-	if s == "now" {
-		return c.Now().UTC(), nil
+// timeFlag returns the time of a flag, or the zero time if the flag is empty.
+func (c *app) timeFlag(flag, value string) (time.Time, error) {
+	return flagTime(flag, value, c.parseTime)
+}
+
+func flagTime(flag, value string, parse func(string) (time.Time, error)) (t time.Time, err error) {
+	if value == "" {
+		return t, nil
 	}
-	if s != "" && (s[0] == '-' || s[0] == '+') {
-		if d, err := parseOffset(s); err == nil {
-			return c.Now().UTC().Add(d), nil
-		}
+	if t, err = parse(value); err != nil {
+		err = cli.Usagef("--%s: %w", flag, err)
 	}
-	for _, layout := range timeLayouts {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, cli.Usagef("time %q: want %s", s, timeForms)
+	return t, err
 }
 
 // parseOffset parses a signed duration that can begin with days, such as -7d or
 // +1d12h.
 func parseOffset(s string) (time.Duration, error) {
-	sign, rest := s[:1], s[1:]
-	var d time.Duration
-	if days, after, ok := strings.Cut(rest, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
-		if err != nil {
-			return 0, err
-		}
-		d, rest = time.Duration(n)*24*time.Hour, after
-		if sign == "-" {
-			d = -d
-		}
-		if rest == "" {
-			return d, nil
-		}
+	if !relative(s) {
+		return 0, errors.New("no sign")
 	}
-	more, err := time.ParseDuration(sign + rest)
-	return d + more, err
+	sign, rest := s[:1], s[1:]
+	days, after, ok := strings.Cut(rest, "d")
+	if !ok {
+		return time.ParseDuration(s)
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil {
+		return 0, err
+	}
+	more, err := time.ParseDuration(sign + cmp.Or(after, "0"))
+	if sign == "-" {
+		return more - time.Duration(n)*24*time.Hour, err
+	}
+	return more + time.Duration(n)*24*time.Hour, err
 }
+
+// relative reports whether a time begins with a sign.
+func relative(s string) bool { return strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") }
 
 // stamp returns an instant for tables: in UTC, with milliseconds.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") }
 
-// ago returns the distance of t from now.
-func (c *app) ago(t time.Time) string { return distance(t, c.Now()) }
-
-// distance returns the distance of t from now, such as "3 hours ago" or "2 days from now".
-func distance(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }
+// ago returns the distance of t from now, such as "3 hours ago" or "2 days from now".
+func (c *app) ago(t time.Time) string { return humanize.RelTime(t, c.Now(), "ago", "from now") }

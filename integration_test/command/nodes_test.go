@@ -144,7 +144,7 @@ func TestNodesShow(t *testing.T) {
 			"snowflake 1024": "number 1024 of pool snowflake is out of range; want 0 to 1023",
 			"sno 70000":      `node number "70000": want 0 to 65535`,
 			"other 1":        `pool "other" doesn't exist; the pools are own, snowflake, spread64-2`,
-			"snowflake -1":   "negative node number: want 0 to 65535",
+			"snowflake -1":   "put -- before negative numbers",
 			"snowflake x":    `node number "x": want 0 to 65535`,
 			"snowflake 1 2":  "accepts at most 2 arg(s), received 3",
 		} {
@@ -298,7 +298,7 @@ func TestNodesReserveInvalid(t *testing.T) {
 			"snowflake_si 30": `pool "snowflake_si" doesn't exist; want snowflake-si, or one of snowflake, snowflake-si, spread64, spread64-0 to spread64-15, sno, or pass --new-pool`,
 			"snowflakes 3":    `pool "snowflakes" doesn't exist; want snowflake, or one of`,
 			"spread64-16 3":   `pool "spread64-16" doesn't exist; want one of`,
-			"snowflake -1":    "negative node number: want 0 to 65535",
+			"snowflake -1":    "put -- before negative numbers",
 		} {
 			wantFailure(t, sortkey(t, db, append([]string{"nodes", "reserve"}, strings.Fields(args)...)...), 2, want, "--help for the usage")
 		}

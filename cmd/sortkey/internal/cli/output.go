@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -47,6 +48,15 @@ func (c *Terminal) PrintJSON(v any) error {
 	encoder := json.NewEncoder(c.Out)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
+}
+
+// Print prints a result as one line of JSON, or as text.
+func (c *Terminal) Print(v any, format string, args ...any) error {
+	if c.JSON() {
+		return c.PrintJSON(v)
+	}
+	_, err := fmt.Fprintf(c.Out, format, args...)
+	return err
 }
 
 // PrintTable prints rows below a header in capitals, without borders. It prints
