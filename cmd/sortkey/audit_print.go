@@ -41,22 +41,33 @@ func (c *app) printAudit(r *audit.Result, databases bool) error {
 		if f.Count > 0 {
 			row[1] = c.Paint(text.FgRed, row[1].(string))
 		}
+		var lines []string
 		for _, e := range f.Examples {
-			row[2] = describeExample(e, f.Finding, name)
-			findings = append(findings, row)
-			row = table.Row{"", "", ""}
+			lines = append(lines, describeExample(e, f.Finding, name))
 		}
-		if f.More && len(f.Examples) > 0 {
-			findings = append(findings, table.Row{"", "", "..."})
+		if f.More && len(lines) > 0 {
+			lines = append(lines, "...")
 		}
 		for _, reason := range f.Reasons {
-			row[2] = "not checked: " + reason
-			findings = append(findings, row)
-			row = table.Row{"", "", ""}
+			lines = append(lines, "not checked: "+reason)
 		}
-		if len(f.Examples)+len(f.Reasons) == 0 {
+		if len(lines) == 0 {
+			lines = []string{""}
+		}
+		for i, line := range lines {
+			if i > 0 {
+				row = table.Row{"", "", ""}
+			}
+			row[2] = line
 			findings = append(findings, row)
 		}
+	}
+	var versions, days []share
+	for _, v := range r.Versions {
+		versions = append(versions, share{table.Row{v.Version}, v.Rows, ""})
+	}
+	for _, d := range r.Days {
+		days = append(days, share{table.Row{d.Day}, d.Rows, ""})
 	}
 	for i, t := range []struct {
 		header table.Row
@@ -64,9 +75,9 @@ func (c *app) printAudit(r *audit.Result, databases bool) error {
 	}{
 		{table.Row{"COLUMN", "TYPE", "ROWS", "NULLS", "FIRST", "LAST"}, columns},
 		{table.Row{"FINDING", "COUNT", "EXAMPLES"}, findings},
-		{table.Row{"TYPE", "NODE", "ROWS", "SHARE", ""}, shareRows(r.Nodes, "other", nodeRow)},
-		{table.Row{"UUID VERSION", "ROWS", "SHARE"}, shareRows(r.Versions, "other version", versionRow)},
-		{table.Row{"DAY", "ROWS", "SHARE"}, shareRows(r.Days, "other day", dayRow)},
+		{table.Row{"TYPE", "NODE", "ROWS", "SHARE", ""}, shareRows("other", nodeShares(r.Nodes))},
+		{table.Row{"UUID VERSION", "ROWS", "SHARE"}, shareRows("other version", versions)},
+		{table.Row{"DAY", "ROWS", "SHARE"}, shareRows("other day", days)},
 	} {
 		if i > 0 && len(t.rows) > 0 {
 			fmt.Fprintln(c.Out)
@@ -105,47 +116,47 @@ func describeExample(e audit.Example, finding string, name func(audit.Place) str
 	return s + " in " + strings.Join(names, ", ")
 }
 
-// nodeRow describes a node number for shareRows.
-func nodeRow(n audit.Node) (label table.Row, rows int64, note string) {
-	if n.Known != nil && !*n.Known {
-		note = "unknown"
-	}
-	return table.Row{n.Type, n.Node}, n.Rows, note
+// A share is a row of a table that counts rows.
+type share struct {
+	label table.Row
+	rows  int64
+	note  string
 }
 
-func versionRow(v audit.Version) (table.Row, int64, string) { return table.Row{v.Version}, v.Rows, "" }
+func nodeShares(nodes []audit.Node) (all []share) {
+	for _, n := range nodes {
+		s := share{table.Row{n.Type, n.Node}, n.Rows, ""}
+		if n.Known != nil && !*n.Known {
+			s.note = "unknown"
+		}
+		all = append(all, s)
+	}
+	return all
+}
 
-func dayRow(d audit.Day) (table.Row, int64, string) { return table.Row{d.Day}, d.Rows, "" }
-
-// shareRows returns table rows with the shares of the elements with the most rows, in their
-// order, and of the others together.
-func shareRows[T any](all []T, other string, describe func(T) (label table.Row, rows int64, note string)) (result []table.Row) {
-	var total, rest int64
-	counts, order := make([]int64, len(all)), make([]int, len(all))
-	for i, e := range all {
+// shareRows returns the shares with the most rows, in their order, and the others together.
+func shareRows(other string, all []share) (result []table.Row) {
+	var total int64
+	order := make([]int, len(all))
+	for i, s := range all {
 		order[i] = i
-		_, counts[i], _ = describe(e)
-		total += counts[i]
+		total += s.rows
 	}
-	add := func(label table.Row, rows int64, note string) {
-		result = append(result, append(label, humanize.Comma(rows), fmt.Sprintf("%.1f%%", 100*float64(rows)/float64(max(total, 1))), note))
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(counts[j], counts[i]) })
-	keep := order[:min(auditTop, len(order))]
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(all[j].rows, all[i].rows) })
+	keep, others := order[:min(auditTop, len(order))], order[min(auditTop, len(order)):]
 	slices.Sort(keep)
-	for _, i := range keep {
-		add(describe(all[i]))
+	add := func(s share) {
+		result = append(result, append(s.label, humanize.Comma(s.rows), fmt.Sprintf("%.1f%%", 100*float64(s.rows)/float64(max(total, 1))), s.note))
 	}
-	if others := order[len(keep):]; len(others) > 0 {
+	for _, i := range keep {
+		add(all[i])
+	}
+	if len(others) > 0 {
+		rest := share{label: table.Row{english.Plural(len(others), other, ""), ""}[:len(all[0].label)]}
 		for _, i := range others {
-			rest += counts[i]
+			rest.rows += all[i].rows
 		}
-		label, _, _ := describe(all[0])
-		for i := range label {
-			label[i] = ""
-		}
-		label[0] = english.Plural(len(others), other, "")
-		add(label, rest, "")
+		add(rest)
 	}
 	return result
 }

@@ -5,35 +5,36 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/internal/pgerror"
 )
 
 // Options are the options of an audit.
 type Options struct {
-	Databases []string // connection strings
-	Schema    string   // with the SQL of sortkey
-	Type      string   // the type of the IDs, or "" to find it in the catalog
-	// Layout sets the layout of the IDs. It is nil for the layout of the installation.
-	Layout       func(*migrations.Config) error
-	CreatedAt    string        // a column with the time at which each row was created
-	Tolerance    time.Duration // the largest difference between an ID's time and CreatedAt
-	Future       time.Duration // the largest distance of an ID's time after the server's clock
-	Since, Until time.Time     // the window of the IDs to read; zero leaves that side open
-	After        string        // the key after which to begin
-	Known        map[int]bool  // node numbers of programs without a claim
-	Batch        int           // rows per statement
-	Rate         int           // the largest number of rows per second; 0: no limit
-	Examples     int           // examples per finding
+	Databases []string     // connection strings
+	Schema    string       // with the SQL of sortkey
+	Type      string       // the type of the IDs, or "" to find it in the catalog
+	Layouts   *ids.Layouts // nil: of the installation
+	CreatedAt string       // a column with the time at which each row was created
+	Since     time.Time    // the time of the first IDs to read; zero: all
+	Known     map[int]bool // node numbers of programs without a claim
+	Batch     int          // rows per statement
+	Rate      int          // the largest number of rows per second; 0: no limit
+	Examples  int          // examples per finding
 }
+
+const (
+	// tolerance is the largest difference between an ID's time and CreatedAt.
+	tolerance = time.Minute
+	// maxAhead is the largest distance of an ID's time after the server's clock.
+	maxAhead = time.Second
+)
 
 // The findings, in the order of the output.
 var findings = []string{"malformed", "zero", "future", "apart", "unknown_node", "duplicate"}
@@ -49,8 +50,7 @@ type Result struct {
 	OtherDays int64   `json:"rows_on_other_days"`
 	Rows      int64   `json:"rows"`
 	Seconds   float64 `json:"duration_seconds"`
-	// Complete is false if --since, --until, --after or row-level security left out
-	// rows.
+	// Complete is false if --since or row-level security left out rows.
 	Complete bool `json:"complete"`
 	// Hidden are the columns with such security.
 	Hidden []Place `json:"row_level_security,omitempty"`
@@ -123,7 +123,6 @@ type auditor struct {
 	otherDays int64
 	nodes     []Node
 	versions  map[string]int64
-	last      idKey // the last key of the current format
 }
 
 // maxDays and maxNodes bound the memory for IDs with random times and nodes.
@@ -144,7 +143,7 @@ func Run(ctx context.Context, t *cli.Terminal, tables []string, o *Options) (*Re
 		a.skip("apart", "no --created-at")
 	}
 	for _, url := range o.Databases {
-		d, err := open(ctx, url, o.Schema)
+		d, err := open(ctx, url, o)
 		if err != nil {
 			return nil, err
 		}
@@ -154,24 +153,22 @@ func Run(ctx context.Context, t *cli.Terminal, tables []string, o *Options) (*Re
 	if err := labelDatabases(a.databases); err != nil {
 		return nil, err
 	}
-	groups, err := a.streams(ctx, tables)
+	groups, err := a.columns(ctx, tables)
 	if err != nil {
 		return nil, err
 	}
 
 	var estimate int64
-	for _, s := range slices.Concat(groups...) {
-		if err := s.estimate(ctx, where(s.first)); err != nil {
+	for _, col := range slices.Concat(groups...) {
+		rows, err := col.estimate(ctx)
+		if err != nil {
 			return nil, err
 		}
-		estimate += s.rows
+		estimate += rows
 	}
-	progress, limit := t.NewProgress(estimate), &limiter{rate: o.Rate}
-	for _, streams := range groups {
-		if err := a.auditGroup(ctx, streams, limit, progress.Add); err != nil {
-			if a.last != (idKey{}) && len(groups) == 1 {
-				fmt.Fprintf(t.Errs, "The audit stopped without a result. To audit only the rows after those it read, add --after=%s.\n", streams[0].format.keyText(a.last))
-			}
+	progress := t.NewProgress(estimate)
+	for _, columns := range groups {
+		if err := a.auditGroup(ctx, columns, progress.Add); err != nil {
 			return nil, err
 		}
 	}
@@ -188,15 +185,10 @@ func (a *auditor) skip(finding, reason string) {
 	}
 }
 
-// streams returns the streams of all columns, by format.
-func (a *auditor) streams(ctx context.Context, names []string) ([][]*stream, error) {
-	byFormat := map[string][]*stream{}
+// columns returns all columns, by format.
+func (a *auditor) columns(ctx context.Context, names []string) (groups [][]*column, err error) {
+	byFormat := map[string][]*column{}
 	for _, d := range a.databases {
-		if a.Layout != nil {
-			if err := a.Layout(&d.config); err != nil {
-				return nil, err
-			}
-		}
 		for _, name := range names {
 			col, err := d.findColumn(ctx, name)
 			if err != nil {
@@ -205,74 +197,27 @@ func (a *auditor) streams(ctx context.Context, names []string) ([][]*stream, err
 			if err := col.describe(ctx, a.Options); err != nil {
 				return nil, err
 			}
-			if d.forbidden && a.Layout == nil && (col.format == "snowflake" || col.format == "snowflake-si") {
-				return nil, fmt.Errorf("column %s: %w, so the layout of its IDs is unknown; grant the privilege, or pass --type, --epoch and --bits", col, d.notInstalled)
-			}
-			format, err := newFormat(col.format, d.config)
-			if err != nil {
-				return nil, err
-			}
-			others := byFormat[col.format]
-			for _, other := range others {
-				if other.db == d && other.oid == col.oid && other.name == col.name {
+			for _, other := range byFormat[col.Type] {
+				switch {
+				case other.db == d && other.oid == col.oid && other.name == col.name:
 					return nil, cli.Usagef("column %s is named twice", col)
-				}
-				if other.db == d {
-					if err := d.separate(ctx, col, other.column); err != nil {
+				case other.db == d:
+					if err := d.separate(ctx, col, other); err != nil {
 						return nil, err
 					}
-				}
-				if other.format.Layout != format.Layout {
-					return nil, fmt.Errorf("databases %s and %s have different layouts of %s; audit them one by one", other.db.label, d.label, col.format)
+				case other.format.Layout != col.format.Layout:
+					return nil, fmt.Errorf("databases %s and %s have different layouts of %s; audit them one by one", other.db.label, d.label, col.Type)
 				}
 			}
-			s := &stream{column: col, format: format, Options: a.Options, whole: a.Since.IsZero() && a.Until.IsZero() && a.After == ""}
-			if err := s.bounds(); err != nil {
-				return nil, err
-			}
-			byFormat[col.format] = append(others, s)
+			byFormat[col.Type] = append(byFormat[col.Type], col)
 		}
 	}
-	if a.After != "" && len(byFormat) > 1 {
-		return nil, cli.Usagef("--after: the columns have IDs of several types; audit them one by one")
-	}
-	var groups [][]*stream
 	for _, name := range ids.Names() {
-		if streams := byFormat[name]; streams != nil {
-			groups = append(groups, streams)
+		if columns := byFormat[name]; columns != nil {
+			groups = append(groups, columns)
 		}
 	}
 	return groups, nil
-}
-
-// bounds sets the conditions of the statements.
-func (s *stream) bounds() error {
-	if until := s.Until; !until.IsZero() {
-		k, err := s.format.floor(until)
-		if err != nil {
-			return err
-		}
-		s.bound = append(s.bound, s.condition("<", k))
-	}
-	s.first = slices.Clone(s.bound)
-	if since := s.Since; !since.IsZero() {
-		k, err := s.format.floor(since)
-		if err != nil {
-			return err
-		}
-		s.first = append(s.first, s.condition(">=", k))
-	}
-	if after := s.After; after != "" {
-		k, err := s.format.parseKey(after)
-		if err != nil {
-			return cli.Usagef("--after %q: want a key of type %s", after, s.base)
-		}
-		s.first = append(s.first, s.condition(">", k))
-	}
-	if len(s.first) == 0 {
-		s.first = []string{pgx.Identifier{s.name}.Sanitize() + " IS NOT NULL"}
-	}
-	return nil
 }
 
 // knownNodes returns the node numbers of --nodes and the ones in databases, or nil if
@@ -286,20 +231,23 @@ func (a *auditor) knownNodes(ctx context.Context, f *format) (map[int]bool, erro
 	maps.Copy(known, a.Known)
 	reason := "no database has a pool of node numbers for the layout of " + f.Name
 	for _, d := range a.databases {
-		pools, missing, err := d.nodePools(ctx)
+		if d.notInstalled != nil && !d.forbidden {
+			reason = d.notInstalled.Error()
+			continue
+		}
+		of, err := d.addNodes(ctx, f, known)
+		if d.forbidden || pgerror.State(err) == pgerror.InsufficientPrivilege {
+			// The numbers of a pool that is not readable would seem unknown.
+			found, reason = false, fmt.Sprintf("the role lacks SELECT on %s.node_status and %[1]s.node_pool", d.config.Schema)
+			if d.forbidden {
+				reason = d.notInstalled.Error()
+			}
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
-		if missing != nil {
-			reason = missing.Error()
-		}
-		if missing != nil && (d.notInstalled == nil || d.forbidden) {
-			found = false // the numbers of a pool that is not readable would seem unknown
-			break
-		}
-		for _, p := range pools {
-			found = f.addNodes(d.config, p, known) || found
-		}
+		found = found || of
 	}
 	if !found {
 		a.skip("unknown_node", reason)
@@ -310,69 +258,56 @@ func (a *auditor) knownNodes(ctx context.Context, f *format) (map[int]bool, erro
 }
 
 // auditGroup audits the columns of one format.
-func (a *auditor) auditGroup(ctx context.Context, streams []*stream, turn *limiter, received func(int64)) error {
-	f := streams[0].format
+func (a *auditor) auditGroup(ctx context.Context, columns []*column, received func(int64)) error {
+	f := columns[0].format
 	known, err := a.knownNodes(ctx, f)
 	if err != nil {
 		return err
 	}
 	nodes := map[int]*int64{}
-	var day int64     // of the previous ID
-	var onDay *int64  // its count
-	var group []place // of the previous key
-	var groupRows int64
+	var same []place // with the previous key
 	flush := func() {
-		if groupRows > 1 {
-			a.findings["duplicate"].Count++
-			a.addExample("duplicate", &group[0].entry, groupRows, group...)
+		var rows int64
+		for _, p := range same {
+			rows += p.entry.rows
 		}
-		group, groupRows = group[:0], 0
+		if rows > 1 {
+			a.findings["duplicate"].Count++
+			a.addExample("duplicate", rows, same...)
+		}
+		same = same[:0]
 	}
-	err = merge(ctx, streams, turn, received, func(s *stream, e *entry) {
-		rows := int64(e.rows)
-		s.total.rows += rows
-		if groupRows > 0 && group[0].entry.key != e.key {
+	err = merge(ctx, columns, a.Options, received, func(col *column, e *entry) {
+		col.Rows += e.rows
+		if len(same) > 0 && same[0].entry.key != e.key {
 			flush()
 		}
-		group, groupRows = append(group, place{s, *e}), groupRows+rows
-		a.last = e.key
+		same = append(same, place{col, *e})
 		if f.Name == "uuid7" {
-			a.versions[uuidVersion(idtype.UUID(e.key.uuid()))] += rows
+			a.versions[uuidVersion(idtype.UUID(e.key))] += e.rows
 		}
 		switch e.kind {
 		case malformed:
-			a.find("malformed", s, e, e.rows)
-			return
+			a.find("malformed", col, e, e.rows)
 		case zero:
-			a.find("zero", s, e, e.rows)
-			return
+			a.find("zero", col, e, e.rows)
 		case future:
-			a.find("future", s, e, e.rows)
+			a.find("future", col, e, e.rows)
 		}
-		if e.apart > 0 {
-			a.find("apart", s, e, e.apart)
-		}
+		a.find("apart", col, e, e.apart)
 		if !e.dated() {
 			return
 		}
-		s.total.add(e.ms)
-		if d := floorDay(e.ms); onDay == nil || d != day {
-			day, onDay = d, a.day(d)
+		col.add(e.ms)
+		if !count(a.days, floorDay(e.ms), e.rows, maxDays) {
+			a.otherDays += e.rows
 		}
-		*onDay += rows
 		if len(f.Nodes) == 0 {
 			return
 		}
-		count := nodes[e.node]
-		if count == nil && len(nodes) < maxNodes {
-			count = new(int64)
-			nodes[e.node] = count
-		}
-		if count != nil {
-			*count += rows
-		}
+		count(nodes, e.node, e.rows, maxNodes)
 		if known != nil && !known[e.node] {
-			a.find("unknown_node", s, e, e.rows)
+			a.find("unknown_node", col, e, e.rows)
 		}
 	})
 	if err != nil {
@@ -401,56 +336,55 @@ func uuidVersion(id idtype.UUID) string {
 	return "other"
 }
 
+// count adds rows to the count of a key, unless there are limit other keys.
+func count[K comparable](counts map[K]*int64, key K, rows int64, limit int) bool {
+	n := counts[key]
+	if n == nil {
+		if len(counts) == limit {
+			return false
+		}
+		n = new(int64)
+		counts[key] = n
+	}
+	*n += rows
+	return true
+}
+
 // floorDay returns the day, in UTC, as a number since 1970.
 func floorDay(ms int64) int64 {
 	const msPerDay = int64(24 * time.Hour / time.Millisecond)
-	day := ms / msPerDay
-	if ms%msPerDay < 0 {
-		day--
-	}
-	return day
-}
-
-// day returns the count of a day.
-func (a *auditor) day(day int64) *int64 {
-	if count := a.days[day]; count != nil {
-		return count
-	}
-	if len(a.days) == maxDays {
-		return &a.otherDays
-	}
-	a.days[day] = new(int64)
-	return a.days[day]
+	return (ms - (ms%msPerDay+msPerDay)%msPerDay) / msPerDay
 }
 
 // A place is an entry of a column.
 type place struct {
-	stream *stream
+	column *column
 	entry  entry
 }
 
-// find counts the rows of a finding.
-func (a *auditor) find(finding string, s *stream, e *entry, rows uint32) {
-	a.findings[finding].Count += int64(rows)
-	a.addExample(finding, e, int64(rows), place{s, *e})
+// find counts the rows of a finding, if there are any.
+func (a *auditor) find(finding string, col *column, e *entry, rows int64) {
+	if rows > 0 {
+		a.findings[finding].Count += rows
+		a.addExample(finding, rows, place{col, *e})
+	}
 }
 
 // addExample keeps the first examples.
-func (a *auditor) addExample(finding string, e *entry, rows int64, places ...place) {
+func (a *auditor) addExample(finding string, rows int64, places ...place) {
 	f := a.findings[finding]
 	if f.More = len(f.Examples) == a.Examples; f.More {
 		return
 	}
-	format := places[0].stream.format
+	format, e := places[0].column.format, places[0].entry
 	example := Example{Key: format.keyText(e.key), Rows: rows}
 	for _, p := range places {
-		example.Places = append(example.Places, p.stream.place())
+		example.Places = append(example.Places, p.column.Place)
 	}
 	if e.dated() {
-		example.Time = &ids.Time{Time: time.UnixMilli(e.ms).UTC()}
+		example.Time = idTime(e.ms)
 		if len(format.Nodes) > 0 {
-			node := e.node
-			example.Node = &node
+			example.Node = &e.node
 		}
 	}
 	if finding == "apart" {
@@ -459,36 +393,20 @@ func (a *auditor) addExample(finding string, e *entry, rows int64, places ...pla
 	f.Examples = append(f.Examples, example)
 }
 
-// postgresText returns a timestamp of entry.
-func postgresText(us int64) string {
-	switch us {
-	case math.MaxInt64:
-		return "infinity"
-	case math.MinInt64:
-		return "-infinity"
-	}
-	return time.UnixMicro(us).UTC().Format(time.RFC3339Nano)
-}
-
-func (col *column) place() Place {
-	return Place{Database: col.db.label, Table: col.quotedTable, Column: col.quotedName}
-}
+func idTime(ms int64) *ids.Time { return &ids.Time{Time: time.UnixMilli(ms).UTC()} }
 
 // result returns the result of all groups.
-func (a *auditor) result(groups [][]*stream) *Result {
-	r := &Result{Complete: true, Nodes: a.nodes, Days: []Day{}, OtherDays: a.otherDays}
-	for _, streams := range groups {
-		for _, s := range streams {
-			t := Table{Place: s.place(), Type: s.format.Name, Rows: s.total.rows, Nulls: s.total.nulls}
-			if s.total.ids > 0 {
-				t.First, t.Last = &ids.Time{Time: time.UnixMilli(s.total.first).UTC()}, &ids.Time{Time: time.UnixMilli(s.total.last).UTC()}
-			}
-			r.Tables = append(r.Tables, t)
-			r.Rows += t.Rows
-			r.Complete = r.Complete && s.whole && !s.hidden
-			if s.hidden {
-				r.Hidden = append(r.Hidden, t.Place)
-			}
+func (a *auditor) result(groups [][]*column) *Result {
+	r := &Result{Complete: a.Since.IsZero(), Nodes: a.nodes, Days: []Day{}, OtherDays: a.otherDays}
+	for _, col := range slices.Concat(groups...) {
+		if col.dated {
+			col.First, col.Last = idTime(col.firstTime), idTime(col.lastTime)
+		}
+		r.Tables = append(r.Tables, col.Table)
+		r.Rows += col.Rows
+		if col.hidden {
+			r.Complete = false
+			r.Hidden = append(r.Hidden, col.Place)
 		}
 	}
 	for _, version := range slices.Sorted(maps.Keys(a.versions)) {

@@ -1,12 +1,15 @@
 package audit
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,71 +24,88 @@ import (
 // A database is a database with columns to audit.
 type database struct {
 	label string // the name of the database, with its host if several have this name
-	conn  *pgx.Conn
-	busy  chan struct{} // holds an element while a stream uses conn
+	mu    sync.Mutex
+	conn  *pgx.Conn // guarded by mu while columns are read
+	std   *sql.DB   // for the packages that read the installation
 
 	config migrations.Config
 	// notInstalled is the reason why config has only defaults. If the role cannot read
 	// the installation, forbidden is set, too.
 	notInstalled error
 	forbidden    bool
-	schema       string
 }
 
-// A column is a column of IDs to audit.
+// A column is a column of IDs to audit, with its result.
 type column struct {
+	Table
 	db            *database
 	oid           uint32
 	schema, table string
 	name          string
-	// The names as people write them, with quotes only where SQL needs them.
-	quotedTable, quotedName string
+	format        *format
+	base          string // bigint or uuid
+	unique        bool   // an index ensures that no ID stands twice
+	nullable      bool
+	hidden        bool // row-level security hides rows from the role
 
-	base     string // bigint or uuid
-	unique   bool   // an index ensures that no ID stands twice
-	nullable bool
-	hidden   bool   // row-level security hides rows from the role
-	format   string // as on the command line
-	rows     int64  // estimated
+	first   string       // the condition of the first batch
+	batches chan []entry // closed at the end
+
+	dated               bool  // the times are set
+	firstTime, lastTime int64 // in Unix milliseconds
 }
 
 // String returns the column's name as in SQL.
-func (col *column) String() string { return col.quotedTable + "." + col.quotedName }
+func (col *column) String() string { return col.Table.Table + "." + col.Column }
+
+// add counts the time of an ID.
+func (col *column) add(ms int64) {
+	if !col.dated {
+		col.dated, col.firstTime, col.lastTime = true, ms, ms
+	}
+	col.firstTime, col.lastTime = min(col.firstTime, ms), max(col.lastTime, ms)
+}
 
 // open connects to a database.
-func open(ctx context.Context, url, schema string) (*database, error) {
+func open(ctx context.Context, url string, o *Options) (*database, error) {
 	settings, err := cli.Config(url)
 	if err != nil {
 		return nil, err
 	}
 	config := settings.ConnConfig
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements, for PgBouncer
-	d := &database{schema: schema, busy: make(chan struct{}, 1)}
-	pool := stdlib.OpenDB(*config)
-	defer pool.Close()
-	if err := migrations.CheckOwner(ctx, pool, migrations.Config{Schema: schema}); err != nil {
+	d := &database{std: stdlib.OpenDB(*config), config: migrations.Config{Schema: o.Schema}}
+	if err := migrations.CheckOwner(ctx, d.std, d.config); err != nil {
 		return nil, err
 	}
-	d.config, err = migrations.Installed(ctx, pool, schema)
+	installed, err := migrations.Installed(ctx, d.std, o.Schema)
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrCitusWorker):
-		d.notInstalled = fmt.Errorf("the database has no installation in schema %s", schema)
-	case pgerror.State(err) == "42501":
-		d.notInstalled, d.forbidden = fmt.Errorf("the role lacks USAGE on schema %s", schema), true
+		d.notInstalled = fmt.Errorf("the database has no installation in schema %s", o.Schema)
+	case pgerror.State(err) == pgerror.InsufficientPrivilege:
+		d.notInstalled, d.forbidden = fmt.Errorf("the role lacks USAGE on schema %s", o.Schema), true
 	case err != nil:
 		return nil, err
+	default:
+		d.config = installed
+	}
+	if o.Layouts != nil {
+		d.config.Snowflake = o.Layouts.Snowflake
+		if !o.Layouts.SnowflakeSI.BaseClock.IsZero() {
+			d.config.SnowflakeSI = o.Layouts.SnowflakeSI
+		}
 	}
 	if d.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
 		return nil, err
 	}
-	err = d.row(ctx, []any{&d.label}, "SELECT current_database()")
-	return d, err
+	return d, d.row(ctx, []any{&d.label}, "SELECT current_database()")
 }
 
 func (d *database) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	_ = d.conn.Close(ctx)
+	_ = d.std.Close()
 }
 
 // labelDatabases makes the labels differ.
@@ -122,7 +142,8 @@ func (d *database) findColumn(ctx context.Context, name string) (*column, error)
 	var kind string
 	found, err := cli.Collect(ctx, d.conn, func(row pgx.CollectableRow) (*column, error) {
 		col := &column{db: d}
-		err := row.Scan(&col.oid, &col.schema, &col.table, &col.name, &col.quotedTable, &col.quotedName, &kind)
+		col.Database = d.label
+		err := row.Scan(&col.oid, &col.schema, &col.table, &col.name, &col.Table.Table, &col.Column, &kind)
 		return col, err
 	}, `
 		WITH w AS (
@@ -147,11 +168,11 @@ func (d *database) findColumn(ctx context.Context, name string) (*column, error)
 		return nil, d.notFound(ctx, name)
 	case len(found) > 1:
 		return nil, cli.Usagef("%s: both table %s and column %s have this name; write the schema, the table and the column",
-			name, found[0].quotedTable, found[1])
+			name, found[0].Table.Table, found[1])
 	case kind == "v" || kind == "f":
-		return nil, fmt.Errorf("%s: a view or foreign table has no indexes; name the tables with the rows", found[0].quotedTable)
+		return nil, fmt.Errorf("%s: a view or foreign table has no indexes; name the tables with the rows", found[0].Table.Table)
 	}
-	if err := cli.Readable(ctx, d.conn, found[0].quotedTable); err != nil {
+	if err := cli.Readable(ctx, d.conn, found[0].Table.Table); err != nil {
 		return nil, err
 	}
 	return found[0], nil
@@ -188,7 +209,7 @@ func (d *database) separate(ctx context.Context, a, b *column) error {
 		)
 		SELECT EXISTS (SELECT FROM up WHERE up.parent IN ($1, $2))`, a.oid, b.oid)
 	if err == nil && inherits {
-		err = cli.Usagef("tables %s and %s have rows in common, since one inherits from the other; name the parent alone", a.quotedTable, b.quotedTable)
+		err = cli.Usagef("tables %s and %s have rows in common, since one inherits from the other; name the parent alone", a.Table.Table, b.Table.Table)
 	}
 	return err
 }
@@ -197,12 +218,13 @@ func (d *database) separate(ctx context.Context, a, b *column) error {
 func (col *column) describe(ctx context.Context, o *Options) error {
 	db := col.db
 	if col.name == "" {
-		err := db.row(ctx, []any{&col.name, &col.quotedName}, `
+		err := db.row(ctx, []any{&col.name, &col.Column}, `
 			SELECT a.attname, quote_ident(a.attname) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 			WHERE i.indrelid = $1 AND i.indisprimary AND i.indnkeyatts = 1`, col.oid)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return cli.Usagef("%s: the table has no primary key of one column; write %[1]s.COLUMN", col.quotedTable)
-		} else if err != nil {
+			return cli.Usagef("%s: the table has no primary key of one column; write %[1]s.COLUMN", col.Table.Table)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -224,7 +246,7 @@ func (col *column) describe(ctx context.Context, o *Options) error {
 			(SELECT format_type(oid, NULL) FROM types ORDER BY depth DESC LIMIT 1),
 			coalesce((SELECT typname FROM types WHERE typnamespace = to_regnamespace($3) AND typtype = 'd' AND typname = ANY ($4::text[]) ORDER BY depth LIMIT 1), ''),
 			coalesce((
-				SELECT min(p.proname) FROM pg_attrdef d
+				SELECT substr(min(p.proname), 6) FROM pg_attrdef d
 					JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
 					JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = to_regnamespace($3) AND p.proname = ANY (SELECT 'next_' || f FROM unnest($4::text[]) f)
 				WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum), ''),
@@ -233,7 +255,7 @@ func (col *column) describe(ctx context.Context, o *Options) error {
 			-- The index of a table doesn't cover tables that inherit from it.
 			EXISTS (SELECT FROM indexes WHERE is_unique) AND (c.relkind = 'p' OR NOT c.relhassubclass),
 			NOT a.attnotnull, row_security_active(a.attrelid)
-		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid = $1 AND a.attname = $2`, col.oid, col.name, pgx.Identifier{db.schema}.Sanitize(), strings.Split(strings.ReplaceAll(strings.Join(ids.Names(), ","), "-", "_"), ","))
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid = $1 AND a.attname = $2`, col.oid, col.name, pgx.Identifier{o.Schema}.Sanitize(), strings.Split(strings.ReplaceAll(strings.Join(ids.Names(), ","), "-", "_"), ","))
 	if err != nil {
 		return err
 	}
@@ -246,9 +268,12 @@ func (col *column) describe(ctx context.Context, o *Options) error {
 			return err
 		}
 		return fmt.Errorf("column %s has no index, so that each batch would read the whole table; run CREATE INDEX %sON %s (%s)",
-			col, concurrently, col.quotedTable, col.quotedName)
+			col, concurrently, col.Table.Table, col.Column)
 	}
-	if err := col.findFormat(ctx, o.Type, domain, function, comment); err != nil {
+	if err := col.findFormat(ctx, o, domain, function, comment); err != nil {
+		return err
+	}
+	if err := col.setFirst(o.Since); err != nil {
 		return err
 	}
 	if o.CreatedAt != "" {
@@ -257,7 +282,7 @@ func (col *column) describe(ctx context.Context, o *Options) error {
 			col.oid, o.CreatedAt)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return cli.Usagef("--created-at %s: table %s has no such column", o.CreatedAt, col.quotedTable)
+			return cli.Usagef("--created-at %s: table %s has no such column", o.CreatedAt, col.Table.Table)
 		case err != nil:
 			return err
 		case typ != "timestamp with time zone" && typ != "timestamp without time zone":
@@ -267,23 +292,40 @@ func (col *column) describe(ctx context.Context, o *Options) error {
 	return nil
 }
 
+// setFirst sets the condition of the first batch.
+func (col *column) setFirst(since time.Time) error {
+	name := pgx.Identifier{col.name}.Sanitize()
+	if since.IsZero() {
+		col.first = name + " IS NOT NULL"
+		return nil
+	}
+	if col.format.Window == nil {
+		return cli.Usagef("type %s: the IDs don't sort by time; omit --since", col.Type)
+	}
+	low, _, err := col.format.Window(since, since)
+	if err == nil {
+		col.first = fmt.Sprintf("%s >= '%s'::%s", name, ids.ColumnText(low), col.base)
+	}
+	return cli.Usage(err)
+}
+
 // findFormat sets the format of a column: that of its domain, its default, its comment,
 // the partition settings of its table, or --type.
-func (col *column) findFormat(ctx context.Context, wanted, domain, function, comment string) error {
-	certain, source := strings.ReplaceAll(domain, "_", "-"), "domain"
+func (col *column) findFormat(ctx context.Context, o *Options, domain, function, comment string) error {
+	wanted, certain, source := o.Type, domain, "domain"
 	if certain == "" {
-		certain, source = strings.ReplaceAll(strings.TrimPrefix(function, "next_"), "_", "-"), "default"
+		certain, source = function, "default"
 	}
 	if certain == "" {
-		certain, source = strings.ReplaceAll(comment, "_", "-"), "comment"
+		certain, source = comment, "comment"
 	}
 	if certain == "" && col.db.notInstalled == nil {
 		// The table does not exist in old installations.
-		settings := pgx.Identifier{col.db.schema, "partitioned_table"}.Sanitize()
+		settings := pgx.Identifier{o.Schema, "partitioned_table"}.Sanitize()
 		var readable bool
 		err := col.db.row(ctx, []any{&readable}, "SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT'), false)", settings)
 		if err == nil && readable {
-			err = col.db.row(ctx, []any{&certain}, "SELECT replace(s.format, '_', '-') FROM "+settings+` s JOIN pg_partitioned_table p ON p.partrelid = s.parent
+			err = col.db.row(ctx, []any{&certain}, "SELECT s.format FROM "+settings+` s JOIN pg_partitioned_table p ON p.partrelid = s.parent
 				JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] WHERE s.parent::oid = $1 AND a.attname = $2`, col.oid, col.name)
 			source = "partition settings"
 		}
@@ -291,8 +333,9 @@ func (col *column) findFormat(ctx context.Context, wanted, domain, function, com
 			return err
 		}
 	}
-	column := pgx.Identifier{col.name}.Sanitize()
+	certain = strings.ReplaceAll(certain, "_", "-")
 	if certain == "" && wanted == "" && col.base == "uuid" {
+		column := pgx.Identifier{col.name}.Sanitize()
 		// The text of a Sno has no variant of RFC 9562.
 		ends := fmt.Sprintf("(SELECT %[1]s AS id FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY %[1]s", column, pgx.Identifier{col.schema, col.table}.Sanitize())
 		var isSno bool
@@ -316,79 +359,71 @@ func (col *column) findFormat(ctx context.Context, wanted, domain, function, com
 		}
 		return cli.Usagef("--type %s: column %s is of type %s; want one of %s", wanted, col, col.base, names)
 	}
-	col.format = certain
-	if certain == "" {
-		col.format = wanted
+	col.Type = cmp.Or(certain, wanted)
+	if col.db.forbidden && o.Layouts == nil && strings.HasPrefix(col.Type, "snowflake") {
+		return fmt.Errorf("column %s: %w, so the layout of its IDs is unknown; grant the privilege, or pass --type, --epoch and --bits", col, col.db.notInstalled)
 	}
-	return nil
+	var err error
+	col.format, err = newFormat(col.Type, col.db.config)
+	return err
 }
 
 func bigintFormats() []string {
 	return slices.DeleteFunc(ids.Names(), func(name string) bool { return name == "sno" || name == "uuid7" })
 }
 
-// estimate sets the number of rows in the statement's range, as the planner sees it.
-func (col *column) estimate(ctx context.Context, condition string) error {
+// estimate returns the number of rows to read, as the planner sees it.
+func (col *column) estimate(ctx context.Context) (int64, error) {
 	var plan []struct {
 		Plan struct {
 			Rows float64 `json:"Plan Rows"`
 		}
 	}
 	var text []byte
-	err := col.db.row(ctx, []any{&text}, "EXPLAIN (FORMAT JSON) SELECT "+pgx.Identifier{col.name}.Sanitize()+" FROM "+
-		pgx.Identifier{col.schema, col.table}.Sanitize()+condition)
+	err := col.db.row(ctx, []any{&text}, fmt.Sprintf("EXPLAIN (FORMAT JSON) SELECT %s FROM %s WHERE %s",
+		pgx.Identifier{col.name}.Sanitize(), pgx.Identifier{col.schema, col.table}.Sanitize(), col.first))
 	if err == nil {
 		err = json.Unmarshal(text, &plan)
 	}
-	if err == nil && len(plan) == 1 {
-		col.rows = int64(plan[0].Plan.Rows)
+	if err != nil || len(plan) != 1 {
+		return 0, err
 	}
-	return err
+	return int64(plan[0].Plan.Rows), nil
 }
 
-// A nodePool is a set of node numbers that are reserved, or were claimed or reserved.
-type nodePool struct {
-	pool, layout string // layout is empty if the pool has only reservations so far
-	numbers      []int
-}
-
-// nodePools returns the pools of a database, or the reason why it cannot.
-func (d *database) nodePools(ctx context.Context) (pools []nodePool, reason, err error) {
-	if d.notInstalled != nil {
-		return nil, d.notInstalled, nil
+// addNodes adds the node numbers that are reserved, or were claimed or reserved, in the pools
+// of a format. It reports whether there is such a pool.
+func (d *database) addNodes(ctx context.Context, f *format, known map[int]bool) (found bool, err error) {
+	health := dbhealth.New(d.std, dbhealth.Options{Config: d.config})
+	pools, err := health.Pools(ctx)
+	if err != nil {
+		return false, err
 	}
-	status, pool := pgx.Identifier{d.schema, "node_status"}.Sanitize(), pgx.Identifier{d.schema, "node_pool"}.Sanitize()
-	var readable bool
-	if err := d.row(ctx, []any{&readable}, "SELECT has_table_privilege($1, 'SELECT') AND has_table_privilege($2, 'SELECT')", status, pool); err != nil {
-		return nil, nil, err
+	numbers, err := health.Numbers(ctx, "", -1)
+	if err != nil {
+		return false, err
 	}
-	if !readable {
-		return nil, fmt.Errorf("the role lacks SELECT on %s.node_status and %[1]s.node_pool", d.schema), nil
+	for _, p := range pools {
+		layout := ""
+		if p.Layout != nil {
+			layout = *p.Layout
+		}
+		// Programs that share a partition claim ranges of its sequence.
+		var partition, ranges int
+		var node func(number int) int
+		if matched, _ := fmt.Sscanf(layout, "sno: partition %d in %d ranges", &partition, &ranges); matched == 2 && f.Name == "sno" {
+			node = func(int) int { return partition }
+		} else if pool := dbhealth.FormatOf(d.config, p.Pool, layout); pool != nil && strings.ReplaceAll(pool.Name, "_", "-") == f.Name {
+			node = pool.Node
+		} else {
+			continue
+		}
+		found = true
+		for _, n := range numbers {
+			if n.Pool == p.Pool {
+				known[node(n.Number)] = true
+			}
+		}
 	}
-	pools, err = cli.Collect(ctx, d.conn, func(row pgx.CollectableRow) (p nodePool, err error) {
-		err = row.Scan(&p.pool, &p.layout, &p.numbers)
-		return p, err
-	}, `
-		SELECT coalesce(p.name, s.pool), coalesce(p.layout, ''), coalesce(array_agg(s.number) FILTER (WHERE s.number IS NOT NULL), '{}')
-		FROM `+pool+` p FULL JOIN (SELECT * FROM `+status+` WHERE term > 0 OR reserved IS NOT NULL OR mark IS NOT NULL) s ON s.pool = p.name GROUP BY 1, 2`)
-	return pools, nil, err
-}
-
-// addNodes adds the node numbers of a pool to the known ones, if it is a pool of the
-// format.
-func (f *format) addNodes(c migrations.Config, p nodePool, known map[int]bool) bool {
-	// Programs that share a partition claim ranges of its sequence.
-	var partition, ranges int
-	var node func(number int) int
-	if matched, _ := fmt.Sscanf(p.layout, "sno: partition %d in %d ranges", &partition, &ranges); matched == 2 && f.Name == "sno" {
-		node = func(int) int { return partition }
-	} else if pool := dbhealth.FormatOf(c, p.pool, p.layout); pool != nil && strings.ReplaceAll(pool.Name, "_", "-") == f.Name {
-		node = pool.Node
-	} else {
-		return false
-	}
-	for _, number := range p.numbers {
-		known[node(number)] = true
-	}
-	return true
+	return found, nil
 }

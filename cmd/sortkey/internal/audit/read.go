@@ -1,13 +1,12 @@
 package audit
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,32 +19,17 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// An idKey is the value of a bigint or uuid column. Its two halves compare as the
-// column does.
-type idKey struct{ high, low uint64 }
+// An idKey is the value of a bigint or uuid column, in bytes that compare as the column does.
+type idKey [16]byte
 
 const signBit = 1 << 63
 
-func bigintKey(n int64) idKey { return idKey{low: uint64(n) ^ signBit} }
-
-func uuidKey(b []byte) idKey {
-	return idKey{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
+func bigintKey(n int64) (k idKey) {
+	binary.BigEndian.PutUint64(k[8:], uint64(n)^signBit)
+	return k
 }
 
-func (k idKey) bigint() int64 { return int64(k.low ^ signBit) }
-
-func (k idKey) uuid() (u uuid.UUID) {
-	binary.BigEndian.PutUint64(u[:8], k.high)
-	binary.BigEndian.PutUint64(u[8:], k.low)
-	return u
-}
-
-func (k idKey) compare(other idKey) int {
-	if c := cmp.Compare(k.high, other.high); c != 0 {
-		return c
-	}
-	return cmp.Compare(k.low, other.low)
-}
+func (k idKey) bigint() int64 { return int64(binary.BigEndian.Uint64(k[8:]) ^ signBit) }
 
 // A format is an ID type with the layout of the databases.
 type format struct {
@@ -62,11 +46,13 @@ func newFormat(name string, c migrations.Config) (*format, error) {
 	case f.FromInt64 != nil:
 		f.zero = bigintKey(0)
 	case name == "sno":
-		zero := idtype.Sno{}.UUID()
-		f.zero = uuidKey(zero[:])
+		f.zero = idKey(idtype.Sno{}.UUID())
 	}
 	return f, nil
 }
+
+// undated is the time of a UUID of a version without one.
+const undated = math.MinInt64
 
 // decode returns the time, in Unix milliseconds, and the node number of an ID. ok is false
 // if the key is no ID.
@@ -75,7 +61,7 @@ func (f *format) decode(k idKey) (ms int64, node int, ok bool) {
 	var err error
 	if f.FromInt64 != nil {
 		id = f.FromInt64(k.bigint())
-	} else if id, err = f.FromUUID(k.uuid()); err != nil {
+	} else if id, err = f.FromUUID(uuid.UUID(k)); err != nil {
 		return 0, 0, false
 	}
 	p, err := f.Parts(id)
@@ -85,37 +71,12 @@ func (f *format) decode(k idKey) (ms int64, node int, ok bool) {
 	return p.Time.UnixMilli(), p.Node, err == nil
 }
 
-// undated is the time of a UUID of a version without one.
-const undated = math.MinInt64
-
 // keyText returns a key as its column shows it.
 func (f *format) keyText(k idKey) string {
 	if f.Column == "uuid" {
-		return k.uuid().String()
+		return uuid.UUID(k).String()
 	}
 	return strconv.FormatInt(k.bigint(), 10)
-}
-
-// parseKey is the inverse of keyText.
-func (f *format) parseKey(s string) (idKey, error) {
-	if f.Column == "uuid" {
-		u, err := uuid.Parse(s)
-		return uuidKey(u[:]), err
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	return bigintKey(n), err
-}
-
-// floor returns the key of the lowest ID of a time.
-func (f *format) floor(t time.Time) (idKey, error) {
-	if f.Window == nil {
-		return idKey{}, cli.Usagef("type %s: the IDs don't sort by time; omit --since and --until", f.Name)
-	}
-	low, _, err := f.Window(t, t)
-	if err != nil {
-		return idKey{}, cli.Usage(err)
-	}
-	return f.parseKey(ids.ColumnText(low))
 }
 
 // An entry is an ID of a column, with the rows that have it.
@@ -123,8 +84,8 @@ type entry struct {
 	key   idKey
 	ms    int64 // the time in Unix milliseconds
 	node  int
-	rows  uint32
-	apart uint32 // the number of rows whose timestamp is apart
+	rows  int64
+	apart int64 // the number of rows whose timestamp is apart
 	kind  verdict
 	// createdAt is the first of these timestamps, in Unix microseconds.
 	createdAt int64
@@ -145,88 +106,41 @@ const (
 	future
 )
 
-// A stream reads the IDs of a column in the order of keys.
-type stream struct {
-	*column
-	*Options
-	format *format
-	whole  bool     // no window, so that NULLs count
-	first  []string // the conditions of the first batch
-	bound  []string // the conditions of all batches
-
-	batches chan []entry // closed at the end, or after an error canceled the context
-	used    chan []entry // for reuse
-	entries []entry      // the current batch
-	next    int          // the index of the next entry
-	total   columnTotal
-}
-
-// A columnTotal holds the counts of a column.
-type columnTotal struct {
-	rows, nulls int64
-	ids         int64 // well-formed and not zero
-	first, last int64 // the times of these, in Unix milliseconds
-}
-
-func (t *columnTotal) add(ms int64) {
-	if t.ids == 0 {
-		t.first, t.last = ms, ms
-	}
-	t.ids++
-	t.first, t.last = min(t.first, ms), max(t.last, ms)
-}
-
-// where returns the WHERE clause of conditions.
-func where(conditions []string) string {
-	if len(conditions) == 0 {
-		return ""
-	}
-	return " WHERE " + strings.Join(conditions, " AND ")
-}
-
-// condition returns a comparison of the column with a key.
-func (s *stream) condition(operator string, k idKey) string {
-	return fmt.Sprintf("%s %s '%s'::%s", pgx.Identifier{s.name}.Sanitize(), operator, s.format.keyText(k), s.base)
-}
-
-// read sends all entries to s.batches. It waits for its turn before each statement.
-func (s *stream) read(ctx context.Context, turn *limiter) error {
-	conditions := s.first
+// read sends the entries of the column in the order of keys to col.batches.
+func (col *column) read(ctx context.Context, o *Options) error {
+	name, table := pgx.Identifier{col.name}.Sanitize(), pgx.Identifier{col.schema, col.table}.Sanitize()
+	condition := col.first
 	for {
-		entries, err := s.readBatch(ctx, conditions, turn)
+		columns, limit := name, fmt.Sprintf("LIMIT %d", o.Batch)
+		if o.CreatedAt != "" {
+			columns += ", " + pgx.Identifier{o.CreatedAt}.Sanitize()
+		}
+		if !col.unique { // a batch ends with the last row of an ID
+			limit = fmt.Sprintf("FETCH FIRST %d ROWS WITH TIES", o.Batch)
+		}
+		entries, err := col.readBatch(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s %s", columns, table, condition, name, limit), o)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", s, err)
+			return fmt.Errorf("read %s: %w", col, err)
 		}
 		if len(entries) == 0 {
 			break
 		}
 		select {
-		case s.batches <- entries:
+		case col.batches <- entries:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		conditions = append(s.bound[:len(s.bound):len(s.bound)], s.condition(">", entries[len(entries)-1].key))
+		condition = fmt.Sprintf("%s > '%s'::%s", name, col.format.keyText(entries[len(entries)-1].key), col.base)
 	}
-	if s.nullable && s.whole {
-		if err := s.use(ctx, func(conn *pgx.Conn) error {
-			return conn.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NULL",
-				pgx.Identifier{s.schema, s.table}.Sanitize(), pgx.Identifier{s.name}.Sanitize())).Scan(&s.total.nulls)
-		}); err != nil {
-			return fmt.Errorf("count the NULLs of %s: %w", s, err)
-		}
+	if !col.nullable || !o.Since.IsZero() {
+		return nil
+	}
+	col.db.mu.Lock()
+	defer col.db.mu.Unlock()
+	if err := col.db.row(ctx, []any{&col.Nulls}, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NULL", table, name)); err != nil {
+		return fmt.Errorf("count the NULLs of %s: %w", col, err)
 	}
 	return nil
-}
-
-// use calls f with the connection of the database.
-func (s *stream) use(ctx context.Context, f func(*pgx.Conn) error) error {
-	select {
-	case s.db.busy <- struct{}{}:
-		defer func() { <-s.db.busy }()
-		return f(s.db.conn)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // settings are for the transaction of a statement: the planner must use the index, whatever
@@ -235,58 +149,26 @@ func (s *stream) use(ctx context.Context, f func(*pgx.Conn) error) error {
 const settings = `SELECT (extract(epoch FROM clock_timestamp()) * 1000::numeric)::bigint, set_config('transaction_read_only', 'on', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('search_path', 'pg_catalog, pg_temp', true)`
 
-// readBatch reads the next entries. Unless an index makes the column unique, the
-// batch ends with the last row of an ID.
-func (s *stream) readBatch(ctx context.Context, conditions []string, turn *limiter) (entries []entry, err error) {
-	columns := pgx.Identifier{s.name}.Sanitize()
-	if s.CreatedAt != "" {
-		columns += ", " + pgx.Identifier{s.CreatedAt}.Sanitize()
+// readBatch returns the entries of a statement.
+func (col *column) readBatch(ctx context.Context, statement string, o *Options) (entries []entry, err error) {
+	col.db.mu.Lock()
+	defer col.db.mu.Unlock()
+	// Without a Sync between them, both statements are one transaction, which ends with the
+	// second one.
+	p := col.db.conn.PgConn().StartPipeline(ctx)
+	p.SendQueryParams(settings, nil, nil, nil, []int16{pgx.BinaryFormatCode})
+	p.SendQueryParams(statement, nil, nil, nil, []int16{pgx.BinaryFormatCode})
+	if err = p.Sync(); err == nil {
+		entries, err = col.scan(p, make([]entry, 0, o.Batch))
 	}
-	limit := fmt.Sprintf("LIMIT %d", s.Batch)
-	if !s.unique {
-		limit = fmt.Sprintf("FETCH FIRST %d ROWS WITH TIES", s.Batch)
+	if closed := p.Close(); err == nil {
+		err = closed
 	}
-	statement := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s %s", columns, pgx.Identifier{s.schema, s.table}.Sanitize(),
-		where(conditions), pgx.Identifier{s.name}.Sanitize(), limit)
-	select {
-	case entries = <-s.used:
-		entries = entries[:0]
-	default:
-		entries = make([]entry, 0, s.Batch)
-	}
-	if err := turn.wait(ctx); err != nil {
-		return nil, err
-	}
-	begun := time.Now()
-	err = s.use(ctx, func(conn *pgx.Conn) error {
-		// Without a Sync between them, both statements are one transaction, which ends
-		// with the second one.
-		p := conn.PgConn().StartPipeline(ctx)
-		p.SendQueryParams(settings, nil, nil, nil, []int16{pgx.BinaryFormatCode})
-		p.SendQueryParams(statement, nil, nil, nil, []int16{pgx.BinaryFormatCode})
-		err := p.Sync()
-		if err == nil {
-			entries, err = s.scan(p, entries)
-		}
-		if closed := p.Close(); err == nil {
-			err = closed
-		}
-		return err
-	})
-	turn.took(rowsOf(entries), begun)
 	return entries, err
 }
 
-// rowsOf returns the number of rows of entries.
-func rowsOf(entries []entry) (rows int64) {
-	for i := range entries {
-		rows += int64(entries[i].rows)
-	}
-	return rows
-}
-
 // scan reads the results of both statements.
-func (s *stream) scan(p *pgconn.Pipeline, entries []entry) ([]entry, error) {
+func (col *column) scan(p *pgconn.Pipeline, entries []entry) ([]entry, error) {
 	var latest int64 // the time from which IDs are of the future
 	for i := range 2 {
 		results, err := p.GetResults()
@@ -297,10 +179,10 @@ func (s *stream) scan(p *pgconn.Pipeline, entries []entry) ([]entry, error) {
 		for rows.NextRow() {
 			values := rows.Values()
 			if i == 0 {
-				latest = int64(binary.BigEndian.Uint64(values[0])) + s.Future.Milliseconds()
+				latest = int64(binary.BigEndian.Uint64(values[0])) + maxAhead.Milliseconds()
 				continue
 			}
-			entries = s.append(entries, values, latest)
+			entries = col.append(entries, values, latest)
 		}
 		if _, err := rows.Close(); err != nil {
 			return nil, err
@@ -310,18 +192,18 @@ func (s *stream) scan(p *pgconn.Pipeline, entries []entry) ([]entry, error) {
 }
 
 // append adds a row.
-func (s *stream) append(entries []entry, values [][]byte, latest int64) []entry {
+func (col *column) append(entries []entry, values [][]byte, latest int64) []entry {
 	var key idKey
-	if len(values[0]) == 16 {
-		key = uuidKey(values[0])
+	if len(values[0]) == len(key) {
+		key = idKey(values[0])
 	} else {
 		key = bigintKey(int64(binary.BigEndian.Uint64(values[0])))
 	}
 	if n := len(entries); n == 0 || entries[n-1].key != key {
 		e := entry{key: key}
-		ms, node, ok := s.format.decode(key)
+		ms, node, ok := col.format.decode(key)
 		switch {
-		case key == s.format.zero:
+		case key == col.format.zero:
 			e.kind = zero
 		case !ok:
 			e.kind = malformed
@@ -337,7 +219,7 @@ func (s *stream) append(entries []entry, values [][]byte, latest int64) []entry 
 		at := postgresTime(int64(binary.BigEndian.Uint64(values[1])))
 		// The difference of times that Postgres and IDs can hold fits an int64, except of
 		// infinite ones.
-		if at == math.MinInt64 || at == math.MaxInt64 || max(e.ms*1000-at, at-e.ms*1000) > s.Tolerance.Microseconds() {
+		if at == math.MinInt64 || at == math.MaxInt64 || max(e.ms*1000-at, at-e.ms*1000) > tolerance.Microseconds() {
 			if e.apart == 0 {
 				e.createdAt = at
 			}
@@ -356,104 +238,80 @@ func postgresTime(n int64) int64 {
 	return n + time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 }
 
-// A limiter limits the rows per second of all streams.
-type limiter struct {
-	rate int // 0: no limit
-	mu   sync.Mutex
-	next time.Time
+// postgresText is the text of such a time.
+func postgresText(us int64) string {
+	switch us {
+	case math.MaxInt64:
+		return "infinity"
+	case math.MinInt64:
+		return "-infinity"
+	}
+	return time.UnixMicro(us).UTC().Format(time.RFC3339Nano)
 }
 
-// wait waits until further rows are within the rate.
-func (t *limiter) wait(ctx context.Context) error {
-	t.mu.Lock()
-	timer := time.NewTimer(time.Until(t.next))
-	t.mu.Unlock()
-	defer timer.Stop()
+// pause waits for the time that rows take at a rate per second. Rate 0 means no limit.
+func pause(ctx context.Context, rows int64, rate int) error {
+	if rate == 0 {
+		return nil
+	}
 	select {
-	case <-timer.C:
-		return ctx.Err()
+	case <-time.After(time.Duration(float64(rows) / float64(rate) * float64(time.Second))):
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// took records rows that were read since begun.
-func (t *limiter) took(rows int64, begun time.Time) {
-	if t.rate == 0 {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.next.Before(begun) {
-		t.next = begun
-	}
-	t.next = t.next.Add(time.Duration(float64(rows) / float64(t.rate) * float64(time.Second)))
-}
-
-// head returns the next entry of the stream, or nil at its end.
-func (s *stream) head(ctx context.Context, received func(rows int64)) (*entry, error) {
-	for s.next == len(s.entries) {
-		select {
-		case entries, ok := <-s.batches:
-			if !ok {
-				return nil, ctx.Err()
-			}
-			received(rowsOf(entries))
-			s.entries, s.next = entries, 0
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return &s.entries[s.next], nil
-}
-
-// pop removes the entry that head returned.
-func (s *stream) pop() {
-	if s.next++; s.next == len(s.entries) {
-		select {
-		case s.used <- s.entries:
-		default:
-		}
-	}
-}
-
-// merge calls each with the entries of all streams, in the order of keys.
-func merge(ctx context.Context, streams []*stream, turn *limiter, received func(rows int64), each func(*stream, *entry)) error {
+// merge calls each with the entries of all columns, in the order of keys. It calls received
+// with the number of rows of each batch.
+func merge(ctx context.Context, columns []*column, o *Options, received func(rows int64), each func(*column, *entry)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait() // then no goroutine uses a connection
 	defer cancel(nil)
-	for _, s := range streams {
-		s.batches, s.used = make(chan []entry, 1), make(chan []entry, 2)
+	for _, col := range columns {
+		col.batches = make(chan []entry, 1)
 		wg.Go(func() {
-			defer close(s.batches)
-			if err := s.read(ctx, turn); err != nil {
+			defer close(col.batches) // at the end, or after an error canceled the context
+			if err := col.read(ctx, o); err != nil {
 				cancel(err)
 			}
 		})
 	}
-	heads := make([]*entry, len(streams))
-	for i, s := range streams {
-		var err error
-		if heads[i], err = s.head(ctx, received); err != nil {
+	batches := make([][]entry, len(columns)) // empty at the end of a column
+	next := func(i int) error {
+		if len(batches[i]) > 1 {
+			batches[i] = batches[i][1:]
+			return nil
+		}
+		batches[i] = <-columns[i].batches
+		var rows int64
+		for _, e := range batches[i] {
+			rows += e.rows
+		}
+		received(rows)
+		if err := pause(ctx, rows, o.Rate); err != nil {
+			return err
+		}
+		return ctx.Err()
+	}
+	for i := range columns {
+		if next(i) != nil {
 			return context.Cause(ctx)
 		}
 	}
 	for {
 		first := -1
-		for i, e := range heads {
-			if e != nil && (first < 0 || e.key.compare(heads[first].key) < 0) {
+		for i, batch := range batches {
+			if len(batch) > 0 && (first < 0 || bytes.Compare(batch[0].key[:], batches[first][0].key[:]) < 0) {
 				first = i
 			}
 		}
 		if first < 0 {
 			return context.Cause(ctx)
 		}
-		s := streams[first]
-		each(s, heads[first])
-		s.pop()
-		var err error
-		if heads[first], err = s.head(ctx, received); err != nil {
+		each(columns[first], &batches[first][0])
+		if next(first) != nil {
 			return context.Cause(ctx)
 		}
 	}
