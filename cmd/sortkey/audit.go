@@ -92,7 +92,7 @@ func (c *app) checkAudit(o *auditFlags) (err error) {
 	switch {
 	case o.Type != "" && !slices.Contains(ids.Names(), o.Type):
 		return cli.Usagef("--type %q: want %s", o.Type, strings.Join(ids.Names(), ", "))
-	case o.layout != layoutFlags{} && o.Type == "":
+	case o.layout.set() && o.Type == "":
 		return cli.Usagef("--epoch and --bits need --type snowflake or snowflake-si")
 	case o.Batch < 1 || o.Batch > 1_000_000:
 		return cli.Usagef("--batch %d: want 1 to 1000000", o.Batch)
@@ -105,11 +105,11 @@ func (c *app) checkAudit(o *auditFlags) (err error) {
 	if o.Since, err = c.timeFlag("since", o.since); err != nil {
 		return err
 	}
-	if o.layout != (layoutFlags{}) {
+	if o.layout.set() {
 		if _, err := c.datedFormat(o.Type, o.layout); err != nil {
 			return err
 		}
-		layouts, err := c.layouts(o.layout)
+		layouts, err := c.layouts(o.layout, snowflakeBits, snowflakeSIBits)
 		if err != nil {
 			return err
 		}

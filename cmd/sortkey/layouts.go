@@ -15,6 +15,7 @@ import (
 // layoutFlags are the flags for layouts other than the default.
 type layoutFlags struct {
 	epoch, bits string
+	prefix      string // of the names of the flags
 }
 
 const layoutHelp = `--epoch and --bits describe another layout: for snowflake, the bits of
@@ -26,110 +27,94 @@ func (l *layoutFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.bits, "bits", "", "`widths` of the layout's fields, such as 5/5/12 or 5/8")
 }
 
-// parseBits parses widths such as 5/5/12.
-func parseBits(s string) ([]int, error) {
-	if s == "" {
+// set reports whether the flags select a layout.
+func (l *layoutFlags) set() bool { return l.epoch != "" || l.bits != "" }
+
+// The fields of the types with several layouts, for parseBits.
+const (
+	snowflakeBits   = "datacenter/worker/sequence, such as 5/5/12"
+	snowflakeSIBits = "machine/index, such as 5/8"
+)
+
+// parseBits parses the widths of the fields of one of the types, or nil if the flag is empty.
+func (l *layoutFlags) parseBits(fields ...string) (widths []int, err error) {
+	if l.bits == "" {
 		return nil, nil
 	}
-	var widths []int
-	for width := range strings.SplitSeq(s, "/") {
-		n, err := strconv.ParseUint(width, 10, 8)
-		if err != nil {
-			return nil, cli.Usagef("--bits %q: want widths such as 5/5/12", s)
+	for width := range strings.SplitSeq(l.bits, "/") {
+		n, parseErr := strconv.ParseUint(width, 10, 8)
+		if parseErr != nil {
+			err = parseErr
 		}
 		widths = append(widths, int(n))
 	}
-	if n := len(widths); n != 2 && n != 3 {
-		return nil, cli.Usagef("--bits %q: want 3 widths for snowflake (datacenter/worker/sequence) or 2 for snowflake-si (machine/index)", s)
+	counts := func(f string) bool { return strings.Count(f[:strings.Index(f, ",")], "/")+1 == len(widths) }
+	switch {
+	case err != nil || !slices.ContainsFunc(fields, counts):
+		return nil, cli.Usagef("--%sbits %q: want the widths of %s", l.prefix, l.bits, strings.Join(fields, ", or of "))
+	case slices.Max(widths) == 0: // which package idtype takes for its default
+		return nil, cli.Usagef("--%sbits %q: want at least one field with bits", l.prefix, l.bits)
 	}
 	return widths, nil
 }
 
-// snowflakeLayout returns the layout with an epoch and widths, or, where these are zero,
-// with the defaults.
-func snowflakeLayout(epoch time.Time, widths []int) (idtype.SnowflakeLayout, error) {
-	l := idtype.SnowflakeLayout{Epoch: epoch}
-	if len(widths) == 3 {
-		if slices.Max(widths) == 0 {
-			return l, errAllZero("5/5/12")
-		}
-		l.DatacenterBits, l.WorkerBits, l.SequenceBits = widths[0], widths[1], widths[2]
+// layouts returns the layouts of the flags. Three widths in --bits select the layout of
+// snowflake, and two the one of snowflake-si. --epoch belongs to the same type, or to both
+// without --bits.
+func (c *app) layouts(l layoutFlags, fields ...string) (layouts ids.Layouts, err error) {
+	widths, err := l.parseBits(fields...)
+	if err != nil {
+		return layouts, err
 	}
-	return l, cli.Usage(l.Validate())
-}
-
-// snowflakeSILayout returns the layout with a base clock and widths.
-func snowflakeSILayout(baseClock time.Time, widths []int) (idtype.SnowflakeSILayout, error) {
-	l := idtype.SnowflakeSILayout{BaseClock: baseClock}
-	if len(widths) == 2 {
-		if slices.Max(widths) == 0 {
-			return l, errAllZero("5/8")
-		}
-		l.MachineBits, l.IndexBits = widths[0], widths[1]
+	epoch, err := c.epochFlag(l.prefix+"epoch", l.epoch)
+	if err != nil {
+		return layouts, err
 	}
-	return l, cli.Usage(l.Validate())
-}
-
-// errAllZero returns the error for widths that package idtype takes for its default.
-func errAllZero(example string) error {
-	return cli.Usagef("widths 0%s: want at least one field with bits, such as %s", strings.Repeat("/0", strings.Count(example, "/")), example)
+	if len(widths) != 2 {
+		layouts.Snowflake = idtype.SnowflakeLayout{Epoch: epoch}
+		if widths != nil {
+			layouts.Snowflake.DatacenterBits, layouts.Snowflake.WorkerBits, layouts.Snowflake.SequenceBits = widths[0], widths[1], widths[2]
+		}
+		if err := layouts.Snowflake.Validate(); err != nil {
+			return layouts, cli.Usage(err)
+		}
+	}
+	if len(widths) != 3 {
+		si := idtype.SnowflakeSILayout{BaseClock: epoch}
+		if epoch.IsZero() {
+			si.BaseClock = time.Unix(0, 0)
+		}
+		if widths != nil {
+			si.MachineBits, si.IndexBits = widths[0], widths[1]
+		}
+		err = cli.Usage(si.Validate())
+		si.BaseClock = epoch // without one, the format is undated
+		layouts.SnowflakeSI = si
+	}
+	return layouts, err
 }
 
 // format returns the format with this name.
 func (c *app) format(name string, l layoutFlags) (*ids.Format, error) {
-	widths, err := parseBits(l.bits)
+	fields := map[string]string{"snowflake": snowflakeBits, "snowflake-si": snowflakeSIBits}[name]
 	switch {
 	case !slices.Contains(ids.Names(), name):
 		return nil, cli.Usagef("type %q: want %s", name, strings.Join(ids.Names(), ", "))
-	case err != nil:
-		return nil, err
-	case name != "snowflake" && name != "snowflake-si" && l != layoutFlags{}:
+	case fields == "" && l.set():
 		return nil, cli.Usagef("%s has one fixed layout: omit --epoch and --bits", name)
-	case name == "snowflake" && len(widths) == 2:
-		return nil, cli.Usagef("--bits %q: want 3 widths for snowflake: datacenter/worker/sequence", l.bits)
-	case name == "snowflake-si" && len(widths) == 3:
-		return nil, cli.Usagef("--bits %q: want 2 widths for snowflake-si: machine/index", l.bits)
 	}
-	layouts, err := c.layouts(l)
+	layouts, err := c.layouts(l, fields)
 	if err != nil {
 		return nil, err
 	}
 	return ids.ByName(name, layouts), nil
 }
 
-// layouts returns the layouts of the flags. Three widths in --bits select the layout of
-// snowflake, and two the one of snowflake-si. --epoch belongs to the same type, or to both
-// without --bits.
-func (c *app) layouts(l layoutFlags) (layouts ids.Layouts, err error) {
-	widths, err := parseBits(l.bits)
-	if err != nil {
-		return layouts, err
-	}
-	epoch, err := c.epochFlag("epoch", l.epoch)
-	if err != nil {
-		return layouts, err
-	}
-	if len(widths) != 2 {
-		if layouts.Snowflake, err = snowflakeLayout(epoch, widths); err != nil {
-			return layouts, err
-		}
-	}
-	if len(widths) != 3 {
-		baseClock := epoch
-		if epoch.IsZero() {
-			baseClock = time.Unix(0, 0)
-		}
-		layouts.SnowflakeSI, err = snowflakeSILayout(baseClock, widths)
-		layouts.SnowflakeSI.BaseClock = epoch // without one, the format is undated
-	}
-	return layouts, err
-}
-
 // candidateFormats returns the format with this name, or all formats if the name is
 // empty.
 func (c *app) candidateFormats(name string, l layoutFlags) ([]*ids.Format, error) {
 	if name == "" {
-		layouts, err := c.layouts(l)
+		layouts, err := c.layouts(l, snowflakeBits, snowflakeSIBits)
 		return ids.Formats(layouts), err
 	}
 	f, err := c.format(name, l)

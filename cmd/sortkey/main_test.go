@@ -33,9 +33,9 @@ func TestUsageErrors(t *testing.T) {
 		{"new -n 99999999999999999999", `invalid argument "99999999999999999999" for "-n, --count" flag: value out of range` + "\n"},
 		{"new sno --meta 256", `invalid argument "256" for "--meta" flag: value out of range` + "\n"},
 		{"new -n many", `invalid argument "many" for "-n, --count" flag: invalid syntax` + "\n"},
-		{"migrate print --bits 0/0/0", "widths 0/0/0: want at least one field with bits, such as 5/5/12"},
-		{"migrate print --si-bits 0/0 --si-epoch 2026-01-01", "widths 0/0: want at least one field with bits, such as 5/8"},
-		{"new --bits 0/0/0", "widths 0/0/0: want at least one field"},
+		{"migrate print --bits 0/0/0", `--bits "0/0/0": want at least one field with bits`},
+		{"migrate print --si-bits 0/0 --si-epoch 2026-01-01", `--si-bits "0/0": want at least one field with bits`},
+		{"new --bits 0/0/0", "want at least one field"},
 		{"rekey expand x --output yaml", `--output "yaml": want table or json`},
 	} {
 		out, errs, code := execute(t, "", strings.Fields(tt.args)...)

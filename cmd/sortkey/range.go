@@ -1,12 +1,10 @@
 package main
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
@@ -32,9 +30,6 @@ adjacent bounds: hi is the lowest ID after the window. Range rounds both times
 down to the type's unit of time, a millisecond, or 4 ms for sno. Without one of
 them, the window is open on that side.
 
---column is case-sensitive, unlike names in SQL: the clause has quotes around a
-part with upper case.
-
 ` + layoutHelp,
 		Example: `  sortkey range --since 2026-01-01 --until 2026-02-01 sno --column o.id
   sortkey range --until -90d snowflake -o json | jq -r .where`,
@@ -59,11 +54,7 @@ part with upper case.
 			if err != nil {
 				return err
 			}
-			name, err := quoted(column)
-			if err != nil {
-				return err
-			}
-			w, err := newWindow(f, from, to, name)
+			w, err := newWindow(f, from, to, column)
 			if err != nil {
 				return cli.Usage(err)
 			}
@@ -76,7 +67,7 @@ part with upper case.
 	layout.add(cmd)
 	cmd.Flags().StringVar(&since, "since", "", "`time` at which the window starts, such as -24h or -7d")
 	cmd.Flags().StringVar(&until, "until", "", "`time` at which the window ends")
-	cmd.Flags().StringVar(&column, "column", "id", "`name` of the column, such as id or o.id")
+	cmd.Flags().StringVar(&column, "column", "id", "`name` of the column as in SQL, such as o.id")
 	return cmd
 }
 
@@ -91,7 +82,7 @@ type window struct {
 }
 
 // newWindow returns the bounds of the window between two times. A zero time leaves that
-// side open. The name of the column has quotes where necessary.
+// side open.
 func newWindow(f *ids.Format, from, to time.Time, column string) (*window, error) {
 	lo, hi, err := f.Window(from, to)
 	if err != nil {
@@ -120,28 +111,4 @@ func newWindow(f *ids.Format, from, to time.Time, column string) (*window, error
 		w.Where = strings.Join(conditions, " AND ")
 	}
 	return w, nil
-}
-
-// plainName matches names that need no quotes. No key word of Postgres that needs quotes
-// ends in id, or is one letter with digits.
-var plainName = regexp.MustCompile(`^([a-z_][a-z0-9_]*)?id$|^[a-z][0-9]*$`)
-
-// columnName matches a name whose parts are quoted or not.
-var (
-	namePart   = regexp.MustCompile(`"(?:[^"]|"")+"|[^".][^.]*`)
-	columnName = regexp.MustCompile(`^(?:` + namePart.String() + `)(?:\.(?:` + namePart.String() + `))*$`)
-)
-
-// quoted returns the name of a column, such as id or o.id, with quotes where necessary.
-func quoted(column string) (string, error) {
-	if !columnName.MatchString(column) {
-		return "", cli.Usagef("--column %q: want a name such as id, o.id or '\"Order\".\"ID\"'", column)
-	}
-	parts := namePart.FindAllString(column, -1)
-	for i, part := range parts {
-		if part[0] != '"' && !plainName.MatchString(part) {
-			parts[i] = pgx.Identifier{part}.Sanitize()
-		}
-	}
-	return strings.Join(parts, "."), nil
 }
