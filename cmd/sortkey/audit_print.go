@@ -12,6 +12,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/audit"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 )
 
 // auditTop is the number of nodes and days in the tables.
@@ -39,7 +40,7 @@ func (c *app) printAudit(r *audit.Result, databases bool) error {
 			row[1] = humanize.Comma(f.Count)
 		}
 		if f.Count > 0 {
-			row[1] = c.Paint(text.FgRed, row[1].(string))
+			row[1] = cli.Painted{Color: text.FgRed, Text: humanize.Comma(f.Count)}
 		}
 		var lines []string
 		for _, e := range f.Examples {

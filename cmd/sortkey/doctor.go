@@ -74,7 +74,7 @@ func (c *app) printReport(r *dbhealth.Report) error {
 		return c.PrintJSON(r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", c.Paint(text.Bold, "database "+c.Printable(r.Server.Database)))
+	fmt.Fprintf(&b, "%s\n", c.Paint(text.Bold, "database "+cli.Printable(r.Server.Database)))
 	area, suppressed := "", 0
 	for _, f := range r.Distinct() {
 		if f.Area != area {
@@ -117,9 +117,9 @@ func (c *app) findingText(f dbhealth.Finding) string {
 	if out, ok := cli.File(c.Out); ok {
 		width, _, _ = term.GetSize(int(out.Fd())) // 0 unless it is a terminal
 	}
-	result := fmt.Sprintf("  %s%s  %s\n", c.Paint(color, status), strings.Repeat(" ", len(dbhealth.Problem)-len(status)), wrap(c.Printable(line), 11, width))
+	result := fmt.Sprintf("  %s%s  %s\n", c.Paint(color, status), strings.Repeat(" ", len(dbhealth.Problem)-len(status)), wrap(cli.Printable(line), 11, width))
 	if f.Remedy != "" {
-		result += fmt.Sprintf("           → %s\n", wrap(c.Printable(f.Remedy), 13, width))
+		result += fmt.Sprintf("           → %s\n", wrap(cli.Printable(f.Remedy), 13, width))
 	}
 	return result
 }

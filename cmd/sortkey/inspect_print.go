@@ -89,29 +89,27 @@ func (c *app) rows(r ids.Reading) (rows [][2]string) {
 	case r.Format != nil && r.Format.Undated:
 		add("time", "unknown: pass the base clock as --epoch")
 	}
-	if r.Format == nil {
-		return rows
+	id := newInspectedID(r, c.Now())
+	if id.Node != nil {
+		_, fields := r.Format.NodeFields(*id.Node)
+		if len(r.Format.Nodes) == 1 {
+			fields = r.Format.Nodes[0].Name
+		}
+		add("node", fmt.Sprintf("%d (%s)", *id.Node, fields))
 	}
-	switch _, fields := r.Format.NodeFields(r.Parts.Node); len(r.Format.Nodes) {
-	case 0:
-	case 1:
-		add("node", fmt.Sprintf("%d (%s)", r.Parts.Node, r.Format.Nodes[0].Name))
-	default:
-		add("node", fmt.Sprintf("%d (%s)", r.Parts.Node, fields))
+	if id.Sequence != nil {
+		add("sequence", fmt.Sprint(*id.Sequence))
 	}
-	if r.Parts.Version == 0 {
-		add("sequence", fmt.Sprint(r.Parts.Sequence))
+	if id.Random != nil {
+		add("random", fmt.Sprint(*id.Random))
 	}
-	switch r.Format.Name {
-	case "uid60":
-		add("random", fmt.Sprint(r.Parts.Random))
-	case "sno":
-		add("metabyte", fmt.Sprint(r.Parts.Meta))
-		add("tick-tock", fmt.Sprint(r.Parts.TickTock))
+	if id.Metabyte != nil {
+		add("metabyte", fmt.Sprint(*id.Metabyte))
+		add("tick-tock", fmt.Sprint(*id.TickTock))
 	}
-	all := ids.AllForms(r.ID, r.Prefix)
 	for _, form := range ids.Forms {
-		if value, ok := all[form]; ok && (form != "text" || value != all["int64"] && value != all["uuid"]) {
+		value, ok := id.Forms[form]
+		if ok && (form != "text" || value != id.Forms["int64"] && value != id.Forms["uuid"]) {
 			add(form, value)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/spf13/cobra"
 )
@@ -47,7 +48,7 @@ func (c *app) checkInstallation(ctx context.Context, db database) error {
 		if f.Counts() {
 			ok = ok && f.Level != dbhealth.Problem && f.Level != dbhealth.Unknown
 			findings = append(findings, f)
-			fmt.Fprintf(&b, "%s: %s; %s [%s]\n", c.Printable(f.Subject), c.Printable(f.Detail), c.Printable(f.Remedy), f.ID)
+			fmt.Fprintf(&b, "%s: %s; %s [%s]\n", cli.Printable(f.Subject), cli.Printable(f.Detail), cli.Printable(f.Remedy), f.ID)
 		}
 	}
 	if ok {

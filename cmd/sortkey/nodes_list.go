@@ -115,7 +115,8 @@ func (c *app) listNumbers(ctx context.Context, db database, args []string) error
 	}
 	header := table.Row{"Pool", "Number", "State", "Holder", "Claimed", "Expires", "Mark", "Skew", "Term", "Note"}
 	return cli.PrintRows(c.Terminal, numbers, header, func(l dbhealth.Number) table.Row {
-		var claimed, expires, mark, ahead string
+		var claimed, expires, mark string
+		var ahead any = ""
 		if l.Holder != nil && l.ClaimedAt != nil {
 			claimed = l.ClaimedAt.From(l.Now)
 		}
@@ -126,7 +127,7 @@ func (c *app) listNumbers(ctx context.Context, db database, args []string) error
 			mark, ahead = l.Mark.Stamp(), skew(l)
 		}
 		if l.FarAhead {
-			ahead = c.Paint(text.FgYellow, ahead)
+			ahead = cli.Painted{Color: text.FgYellow, Text: skew(l)}
 		}
 		return table.Row{l.Pool, l.Number, l.State, cli.Cell(l.Holder), claimed, expires, mark, ahead, l.Term, cli.Cell(l.Note)}
 	})

@@ -180,9 +180,9 @@ func (db database) refuseUsed(ctx context.Context, l node) error {
 }
 
 func (c *app) printRelease(r release) error {
-	done, sessions := fmt.Sprintf("Took number %d of pool %s away from %s", r.Number, r.Pool, c.Printable(fmt.Sprint(cli.Cell(r.Holder)))), ""
+	done, sessions := fmt.Sprintf("Took number %d of pool %s away from %s", r.Number, r.Pool, cli.Printable(fmt.Sprint(cli.Cell(r.Holder)))), ""
 	if r.Released == "reservation" {
-		done = fmt.Sprintf("Released number %d of pool %s: %s", r.Number, r.Pool, c.Printable(fmt.Sprint(cli.Cell(r.Note))))
+		done = fmt.Sprintf("Released number %d of pool %s: %s", r.Number, r.Pool, cli.Printable(fmt.Sprint(cli.Cell(r.Note))))
 		sessions = "Sessions that have used the number can still use it until they end.\n"
 	}
 	return c.Print(r, "%s. Programs can claim it after its high-water mark, %s.\n%s", done, r.Mark.Stamp(), sessions)

@@ -177,9 +177,9 @@ func (c *app) printReservation(r reservation) error {
 	next := ""
 	switch {
 	case r.Holder != nil:
-		next = c.Printable(*r.Holder) + " still holds it. Stop this program, and run the command again before you use the number.\n"
+		next = cli.Printable(*r.Holder) + " still holds it. Stop this program, and run the command again before you use the number.\n"
 	case r.Setting != nil:
 		next = "For column defaults, run this statement and reconnect:\n\n  " + *r.Setting + ";\n"
 	}
-	return c.Print(r, "Reserved number %d of pool %s: %s\n%s", r.Number, r.Pool, c.Printable(r.Note), next)
+	return c.Print(r, "Reserved number %d of pool %s: %s\n%s", r.Number, r.Pool, cli.Printable(r.Note), next)
 }

@@ -118,7 +118,7 @@ func (c *app) maintain(ctx context.Context, db database, o migrations.PartitionO
 				separator = ""
 			}
 			step := newPartitionStep(s, "planned")
-			unprinted = errors.Join(unprinted, c.Print(step, "%s-- %s\nBEGIN;\n%s\nCOMMIT;\n", separator, c.Printable(step.String()), s.SQL))
+			unprinted = errors.Join(unprinted, c.Print(step, "%s-- %s\nBEGIN;\n%s\nCOMMIT;\n", separator, cli.Printable(step.String()), s.SQL))
 		}
 		if err == nil && len(steps) == 0 {
 			unprinted = c.note("nothing to do\n")
@@ -164,7 +164,7 @@ func (c *app) printStep(s migrations.PartitionStep, took time.Duration) error {
 	step := newPartitionStep(s, outcome)
 	step.Seconds = took.Seconds()
 	if s.Err != nil {
-		return c.Print(step, "%s: %s\n", outcome, c.Printable(step.Problem))
+		return c.Print(step, "%s: %s\n", outcome, cli.Printable(step.Problem))
 	}
-	return c.Print(step, "%s in %s\n", c.Printable(step.String()), took)
+	return c.Print(step, "%s in %s\n", cli.Printable(step.String()), took)
 }

@@ -111,7 +111,7 @@ func (c *app) rekeyProgress() func(rekey.Progress) {
 				Step    rekey.Step `json:"step"`
 				Action  string     `json:"action"`
 				Seconds float64    `json:"seconds"`
-			}{p.Step, p.Action, took.Seconds()}, "%s in %s\n", c.Printable(p.Action), took)
+			}{p.Step, p.Action, took.Seconds()}, "%s in %s\n", cli.Printable(p.Action), took)
 			began, shown = now, now
 			return
 		}
@@ -122,11 +122,11 @@ func (c *app) rekeyProgress() func(rekey.Progress) {
 		state := filled(p)
 		switch {
 		case p.Waiting != "":
-			state = "waiting: " + c.Printable(p.Waiting)
+			state = "waiting: " + cli.Printable(p.Waiting)
 		case p.Phase != "":
 			state = p.Phase
 		}
-		fmt.Fprintf(c.Errs, "%s: %s\n", c.Printable(p.Action), state)
+		fmt.Fprintf(c.Errs, "%s: %s\n", cli.Printable(p.Action), state)
 	}
 }
 

@@ -30,15 +30,6 @@ func readSpec(name string) (rekey.Spec, error) {
 	return spec, nil
 }
 
-// runSpec is run with the Spec in a file.
-func (f *rekeyFlags) runSpec(c *app, cmd *cobra.Command, file string, fn func(ctx context.Context, db database, spec rekey.Spec) error) error {
-	spec, err := readSpec(file)
-	if err != nil {
-		return err
-	}
-	return f.run(c, cmd, func(ctx context.Context, db database) error { return fn(ctx, db, spec) })
-}
-
 func (c *app) rekeyInspectCommand() *cobra.Command {
 	var flags rekeyFlags
 	var sql bool
@@ -53,7 +44,11 @@ With --sql, it prints the SQL of all steps.`,
 		Example: `  sortkey rekey inspect orders.json --sql > plan.sql`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.runSpec(c, cmd, args[0], func(ctx context.Context, db database, spec rekey.Spec) error {
+			spec, err := readSpec(args[0])
+			if err != nil {
+				return err
+			}
+			return flags.run(c, cmd, func(ctx context.Context, db database) error {
 				plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
 				if err != nil {
 					return err
@@ -94,7 +89,7 @@ func (c *app) printPlan(plan *rekey.Plan, sql bool) error {
 			problems []rekey.Problem
 		}{{"note", plan.Notes}, {"problem", plan.Problems}} {
 			for _, p := range list.problems {
-				if _, err := fmt.Fprintf(c.Out, "\n%s: %s %s\n  %s\n", list.title, c.Printable(p.Object), c.Printable(p.Reason), c.Printable(p.Remedy)); err != nil {
+				if _, err := fmt.Fprintf(c.Out, "\n%s: %s %s\n  %s\n", list.title, cli.Printable(p.Object), cli.Printable(p.Reason), cli.Printable(p.Remedy)); err != nil {
 					return err
 				}
 			}
@@ -111,40 +106,10 @@ func (c *app) printSQL(actions []rekey.Action) error {
 	kinds := map[string]string{"backfill": ": a batch, and a query for more rows", "check": ": each row is an error", "trial": ": rolled back"}
 	separator := ""
 	for _, a := range actions {
-		if err := c.Print(a, "%s-- %s: %s%s\n%s;\n", separator, a.Step, c.Printable(a.Title), kinds[a.Kind], strings.Join(a.SQL, ";\n")); err != nil {
+		if err := c.Print(a, "%s-- %s: %s%s\n%s;\n", separator, a.Step, cli.Printable(a.Title), kinds[a.Kind], strings.Join(a.SQL, ";\n")); err != nil {
 			return err
 		}
 		separator = "\n"
 	}
 	return nil
-}
-
-func (c *app) rekeyExpandCommand() *cobra.Command {
-	var flags rekeyFlags
-	cmd := &cobra.Command{
-		Use:   "expand FILE",
-		Short: "Add the new columns, and triggers that keep both keys equal",
-		Long: `Expand inspects the tables, and adds the new columns and the triggers, one table
-after another. New rows get both keys from then on. If inspect finds problems,
-expand changes nothing.`,
-		Example: `  sortkey rekey expand orders.json --dry-run`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.runSpec(c, cmd, args[0], func(ctx context.Context, db database, spec rekey.Spec) error {
-				if !flags.dryRun {
-					return rekey.Expand(ctx, db.std, spec, flags.options)
-				}
-				plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
-				if err != nil {
-					return err
-				}
-				if len(plan.Problems) > 0 {
-					return c.printPlan(plan, false)
-				}
-				return c.printSQL(plan.Step(rekey.StepExpand))
-			})
-		},
-	}
-	flags.addStep(cmd)
-	return cmd
 }

@@ -13,6 +13,40 @@ import (
 	"github.com/spf13/cobra"
 )
 
+func (c *app) rekeyExpandCommand() *cobra.Command {
+	var flags rekeyFlags
+	cmd := &cobra.Command{
+		Use:   "expand FILE",
+		Short: "Add the new columns, and triggers that keep both keys equal",
+		Long: `Expand inspects the tables, and adds the new columns and the triggers, one table
+after another. New rows get both keys from then on. If inspect finds problems,
+expand changes nothing.`,
+		Example: `  sortkey rekey expand orders.json --dry-run`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec, err := readSpec(args[0])
+			if err != nil {
+				return err
+			}
+			return flags.run(c, cmd, func(ctx context.Context, db database) error {
+				if !flags.dryRun {
+					return rekey.Expand(ctx, db.std, spec, flags.options)
+				}
+				plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
+				if err != nil {
+					return err
+				}
+				if len(plan.Problems) > 0 {
+					return c.printPlan(plan, false)
+				}
+				return c.printSQL(plan.Step(rekey.StepExpand))
+			})
+		},
+	}
+	flags.addStep(cmd)
+	return cmd
+}
+
 // rekeyStepCommand returns the command of a step that needs no FILE.
 func (c *app) rekeyStepCommand(step rekey.Step, short, long string, do func(context.Context, *sql.DB, rekey.Options) error) *cobra.Command {
 	var flags rekeyFlags
@@ -74,8 +108,8 @@ func (c *app) confirmContract(ctx context.Context, db database, o rekey.Options)
 	}
 	tables := make([]string, len(s.Spec.Keys))
 	for i, k := range s.Spec.Keys {
-		tables[i] = c.Printable(k.Table)
+		tables[i] = cli.Printable(k.Table)
 	}
-	return c.confirm(ctx, fmt.Sprintf("Contract drops the old keys of %s in database %s, permanently. No program of the old version may run.", strings.Join(tables, ", "), c.Printable(database)),
+	return c.confirm(ctx, fmt.Sprintf("Contract drops the old keys of %s in database %s, permanently. No program of the old version may run.", strings.Join(tables, ", "), cli.Printable(database)),
 		o.Schema, "contract changed nothing")
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,8 +59,14 @@ func (c *Terminal) Print(v any, format string, args ...any) error {
 	return err
 }
 
+// A Painted is a cell of a table in a color.
+type Painted struct {
+	Color text.Color
+	Text  string
+}
+
 // PrintTable prints rows below a header in capitals, without borders. It prints
-// nothing if there are no rows. Cells can be painted.
+// nothing if there are no rows.
 func (c *Terminal) PrintTable(header table.Row, rows []table.Row) error {
 	if len(rows) == 0 {
 		return nil
@@ -80,12 +86,14 @@ func (c *Terminal) PrintTable(header table.Row, rows []table.Row) error {
 		w.AppendHeader(painted)
 	}
 	for _, row := range rows {
-		cells := make(table.Row, len(row))
+		cells := slices.Clone(row)
 		for i, value := range row {
-			if s, ok := value.(string); ok {
-				value = c.Printable(s)
+			switch value := value.(type) {
+			case string:
+				cells[i] = Printable(value)
+			case Painted:
+				cells[i] = c.Paint(value.Color, Printable(value.Text))
 			}
-			cells[i] = value
 		}
 		w.AppendRow(cells)
 	}
@@ -96,7 +104,7 @@ func (c *Terminal) PrintTable(header table.Row, rows []table.Row) error {
 // PrintBlock prints labels and values.
 func (c *Terminal) PrintBlock(rows []table.Row) error {
 	for _, row := range rows {
-		row[0] = c.Paint(text.Faint, row[0].(string))
+		row[0] = Painted{text.Faint, row[0].(string)}
 	}
 	return c.PrintTable(nil, rows)
 }
@@ -122,16 +130,9 @@ func Cell[T any](v *T) any {
 	return *v
 }
 
-// paintedCell matches a result of Paint. A color in a part of a text comes from a name or a
-// note, and could hide the text behind it.
-var paintedCell = regexp.MustCompile(`^(\x1b\[(?:[12]|3[123]|90)m)([^\x1b]*)(\x1b\[0m)$`)
-
 // Printable returns s with escapes such as \n and \x1b for control characters, which
-// could otherwise forge rows and change the terminal. It keeps the color of paint.
-func (c *Terminal) Printable(s string) string {
-	if m := paintedCell.FindStringSubmatch(s); m != nil && c.Paints() {
-		return m[1] + c.Printable(m[2]) + m[3]
-	}
+// could otherwise forge rows and change the terminal.
+func Printable(s string) string {
 	var b strings.Builder
 	for s != "" {
 		r, size := utf8.DecodeRuneInString(s)
