@@ -84,8 +84,8 @@ func (db database) reserve(ctx context.Context, pool string, number int, note st
 	}
 	switch {
 	case size == 0 && !newPool && pool != "snowflake-si":
-		return r, cli.Usagef("pool %q doesn't exist; want %sone of %s, or pass --new-pool for the pool of a program that has not claimed a number yet",
-			pool, similarPool(pool), strings.Join(formatPools, ", "))
+		return r, cli.Usagef("pool %q doesn't exist; want one of %s, or pass --new-pool for the pool of a program that has not claimed a number yet",
+			pool, strings.Join(formatPools, ", "))
 	case number < 0 && size == 0:
 		return r, cli.Usagef("pool %q doesn't exist yet, and its size is unknown: pass a NUMBER", pool)
 	case size > 0 && number >= size:
@@ -110,17 +110,6 @@ func (db database) reserve(ctx context.Context, pool string, number int, note st
 
 // formatPools are the pools of the formats.
 var formatPools = []string{"snowflake", "snowflake-si", "spread64", "spread64-0 to spread64-15", "sno"}
-
-// similarPool returns a suggestion for a misspelled pool of a format, or "".
-func similarPool(pool string) string {
-	pool = strings.ReplaceAll(pool, "_", "-")
-	for _, name := range formatPools {
-		if pool == name || pool == name+"s" {
-			return name + ", or "
-		}
-	}
-	return ""
-}
 
 // A candidate is a number that reserve could reserve.
 type candidate struct {

@@ -295,8 +295,8 @@ func TestNodesReserveInvalid(t *testing.T) {
 			"snowflake 1024":  "number 1024 of pool snowflake is out of range; want 0 to 1023",
 			"spread64 1024":   "number 1024 of pool spread64 is out of range; want 0 to 1023",
 			"spread64-3 64":   "number 64 of pool spread64-3 is out of range; want 0 to 63",
-			"snowflake_si 30": `pool "snowflake_si" doesn't exist; want snowflake-si, or one of snowflake, snowflake-si, spread64, spread64-0 to spread64-15, sno, or pass --new-pool`,
-			"snowflakes 3":    `pool "snowflakes" doesn't exist; want snowflake, or one of`,
+			"snowflake_si 30": `pool "snowflake_si" doesn't exist; want one of snowflake, snowflake-si, spread64, spread64-0 to spread64-15, sno, or pass --new-pool`,
+			"snowflakes 3":    `pool "snowflakes" doesn't exist; want one of`,
 			"spread64-16 3":   `pool "spread64-16" doesn't exist; want one of`,
 			"snowflake -1":    "put -- before negative numbers",
 		} {

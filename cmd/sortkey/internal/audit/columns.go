@@ -165,7 +165,7 @@ func (d *database) findColumn(ctx context.Context, name string) (*column, error)
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, d.notFound(ctx, name)
+		return nil, fmt.Errorf("%s: database %s has no such table or column; quote names with upper case as in SQL", name, d.label)
 	case len(found) > 1:
 		return nil, cli.Usagef("%s: both table %s and column %s have this name; write the schema, the table and the column",
 			name, found[0].Table.Table, found[1])
@@ -176,27 +176,6 @@ func (d *database) findColumn(ctx context.Context, name string) (*column, error)
 		return nil, err
 	}
 	return found[0], nil
-}
-
-// notFound returns the error of a name that is no table and no column. It names tables
-// and columns like it.
-func (d *database) notFound(ctx context.Context, name string) error {
-	var similar string
-	err := d.row(ctx, []any{&similar}, `
-		SELECT coalesce(string_agg(s.name, ', '), '') FROM (
-			SELECT format('%I.%I', n.nspname, c.relname) || coalesce('.' || quote_ident(a.attname), '') AS name
-			FROM parse_ident($1) p JOIN pg_class c ON lower(c.relname) = ANY (lower(p::text)::text[]) AND c.relkind IN ('r', 'p', 'm') JOIN pg_namespace n ON n.oid = c.relnamespace
-				LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-					AND cardinality(p) > 1 AND a.atttypid IN (SELECT t.oid FROM pg_type t WHERE t.oid IN ('bigint'::regtype, 'uuid'::regtype) OR t.typbasetype IN ('bigint'::regtype, 'uuid'::regtype))
-			WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
-			ORDER BY 1 LIMIT 10) s`, name)
-	if err != nil {
-		return err
-	}
-	if similar != "" {
-		similar = "; there is " + similar
-	}
-	return fmt.Errorf("%s: database %s has no such table or column%s", name, d.label, similar)
 }
 
 // separate returns an error if one of two tables includes the rows of the other.
