@@ -49,9 +49,6 @@ unless --epoch or --bits is set.
 Audit needs SELECT on the tables, and for unknown_node on the view node_status
 and the table node_pool of the installation. The exit code is 1 if there is a
 finding. Audit prints results only when it has read all rows.`,
-		Example: `  sortkey audit orders.id events.id --type snowflake --created-at created_at
-  sortkey audit orders -d postgres://shard1/app -d postgres://shard2/app
-  sortkey audit orders --since -7d --rate 50000 --output json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.checkAudit(&o); err != nil {

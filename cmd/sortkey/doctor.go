@@ -31,8 +31,6 @@ cannot read the installation.
 A result that isn't ok has the ID of its rule in brackets; docs/monitoring.md
 lists them. Results of a rule don't count with --ignore and its ID, nor for a
 table whose comment says so: COMMENT ON TABLE t IS 'sortkey: ignore ID, ID'.`,
-		Example: `  sortkey doctor --ignore pool-exhausted,node-opaque
-  sortkey doctor --output json | jq '.checks[] | select(.status == "problem")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, id := range ignore {

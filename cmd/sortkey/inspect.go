@@ -40,10 +40,6 @@ pass --type, --from or both, as scripts always should. The text of a uid60 that
 can be a part of another ID's hex digits also needs them.
 
 ` + layoutHelp,
-		Example: `  sortkey inspect ord_779300444248735744
-  sortkey inspect 754321098765432 --type snowflake-si --epoch 2023-01-01
-  sortkey inspect --form uuid user_01h455vb4pex5vsknk084sn02q
-  psql "$DATABASE_URL" -AtXc 'SELECT id FROM orders' | sortkey inspect -o json`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for flag, value := range map[string]string{"form": form, "from": from} {

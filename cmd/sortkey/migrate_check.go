@@ -23,8 +23,7 @@ if there are any. It needs only USAGE on the schema.
 
 Without flags, check accepts the layouts of the database. Programs that generate
 IDs must use the same ones: pass theirs, so that check compares them.`,
-		Example: `  sortkey migrate check --epoch 2026-01-01 --bits 0/10/12`,
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.useConfig(cmd.Context(), &flags, layouts, func(db database) error { return c.checkInstallation(cmd.Context(), db) })
 		},

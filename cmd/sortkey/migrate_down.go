@@ -24,8 +24,7 @@ defaults or views depend on it, down names them and removes nothing. Postgres
 doesn't track what the bodies of PL/pgSQL functions depend on.
 
 On a terminal, down asks for the schema's name first. Elsewhere it needs --yes.`,
-		Example: `  sortkey migrate down --yes`,
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes && !cli.IsTerminal(c.In) {
 				return cli.Usagef("standard input is not a terminal, so down cannot ask for confirmation: pass --yes to remove the installation")

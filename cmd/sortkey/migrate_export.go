@@ -27,8 +27,7 @@ SQL fails, and changes nothing, if the schema has an installation.
 With --after, it prints the later migrations, to upgrade an installation that
 print, psql or another tool created. The SQL fails if the installation is at
 another version. sortkey migrate status shows the version.`,
-		Example: `  sortkey migrate print | psql -v ON_ERROR_STOP=1 "$DATABASE_URL"`,
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			config, err := c.config(schema, layouts)
 			if err != nil {
@@ -64,26 +63,18 @@ another version. sortkey migrate status shows the version.`,
 type exportTool struct {
 	name  string
 	files func(migrations.Config) (fs.FS, error)
-	// next returns the command that runs the files of a folder. It uses a version table
-	// for these files alone, since their versions begin at 1.
-	next func(schema, folder string) string
+	// next is the command that runs the files of a folder DIR for a SCHEMA. It uses a version
+	// table for these files alone, since their versions begin at 1.
+	next string
 }
 
 func exportTools() []exportTool {
 	return []exportTool{
-		{"goose", migrations.Goose, func(schema, folder string) string {
-			return fmt.Sprintf(`goose -dir %s -table %s_goose postgres "$DATABASE_URL" up`, folder, schema)
-		}},
-		{"golang-migrate", migrations.GolangMigrate, func(schema, folder string) string {
-			return fmt.Sprintf(`migrate -path %s -database "$DATABASE_URL?x-migrations-table=%s_migrations" up   # & if the URL has a ?`, folder, schema)
-		}},
-		{"tern", migrations.Tern, func(schema, folder string) string {
-			return fmt.Sprintf(`tern migrate --migrations %s --version-table public.%s_tern --conn-string "$DATABASE_URL"`, folder, schema)
-		}},
-		{"flyway", migrations.Flyway, func(schema, folder string) string {
-			return fmt.Sprintf(`flyway -locations=filesystem:%s -table=%s_flyway -baselineOnMigrate=true -baselineVersion=0 migrate`, folder, schema)
-		}},
-		{"plain", migrations.Plain, func(_, folder string) string { return nextPlain(folder + "/*.up.sql") }},
+		{"goose", migrations.Goose, `goose -dir DIR -table SCHEMA_goose postgres "$DATABASE_URL" up`},
+		{"golang-migrate", migrations.GolangMigrate, `migrate -path DIR -database "$DATABASE_URL?x-migrations-table=SCHEMA_migrations" up   # & if the URL has a ?`},
+		{"tern", migrations.Tern, `tern migrate --migrations DIR --version-table public.SCHEMA_tern --conn-string "$DATABASE_URL"`},
+		{"flyway", migrations.Flyway, `flyway -locations=filesystem:DIR -table=SCHEMA_flyway -baselineOnMigrate=true -baselineVersion=0 migrate`},
+		{"plain", migrations.Plain, nextPlain("DIR/*.up.sql")},
 	}
 }
 
@@ -116,8 +107,7 @@ run a file in a transaction.
 After an update of the command, export again with the same flags: it adds new
 migrations and skips existing files. If an existing file has other content,
 export writes nothing.`,
-		Example: `  sortkey migrate export --tool goose --epoch 2026-01-01 db/sortkey`,
-		Args:    cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			i := slices.IndexFunc(exportTools(), func(t exportTool) bool { return t.name == tool })
 			if i < 0 {
@@ -156,7 +146,7 @@ func (c *app) export(tool exportTool, config migrations.Config, folder string) e
 	if err := migrations.WriteNew(folder, files); err != nil {
 		return err
 	}
-	next := tool.next(config.Schema, shellQuote(folder))
+	next := strings.NewReplacer("DIR", shellQuote(folder), "SCHEMA", config.Schema).Replace(tool.next)
 	if tool.name == "plain" && len(written) < len(names) {
 		var added []string
 		for _, path := range written {

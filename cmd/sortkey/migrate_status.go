@@ -16,8 +16,7 @@ func (c *app) migrateStatusCommand() *cobra.Command {
 		Short: "List the migrations and when they were installed",
 		Long: `Status lists all migrations of this version of the command. Applied is the time
 at which any tool installed the migration, in UTC, or a dash.`,
-		Example: `  sortkey migrate status --output json | jq -r 'select(.applied_at == null).name'`,
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.use(cmd.Context(), func(db database) error {
 				list, err := migrations.Status(cmd.Context(), db.std, db.Config)

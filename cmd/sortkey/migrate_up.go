@@ -17,8 +17,6 @@ from them are an error, but up can add snowflake-si.
 
 Up refuses an installation by another migration tool. Continue with that tool,
 and with the files from sortkey migrate export.`,
-		Example: `  sortkey migrate up --database postgres://owner@db.example/shop
-  sortkey migrate up --epoch 2026-01-01 --si-epoch 2026-01-01`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.useConfig(cmd.Context(), &flags, layouts, func(db database) error {

@@ -38,9 +38,6 @@ with the same --node prints the same IDs, except for the random bits of a uid60
 and a uuid7. The sequence numbers of a unit of time limit -n.
 
 ` + layoutHelp,
-		Example: `  sortkey new sno --meta 7 -n 3
-  sortkey new snowflake --node 1022 --at '2025-03-04 05:06:07.089'
-  sortkey new snowflake-si --epoch 2024-01-01`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeType(ids.Names()),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -30,8 +30,6 @@ IDs, and the defaults of this database that use it.
     SKEW    MARK minus the server's clock. The mark of a healthy holder is at
             most one TTL ahead; otherwise, the clock of a holder was wrong.
     TERM    the number of claims so far`,
-		Example: `  sortkey nodes list snowflake 7
-  sortkey nodes list --all --output json`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {

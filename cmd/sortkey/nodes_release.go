@@ -31,8 +31,7 @@ the same IDs.
 With --force it also takes a number away from the program that holds it. For a
 claim this is safe at any time: the holder generates IDs up to its high-water
 mark at most, and the next holder starts after it.`,
-		Example: `  sortkey nodes release snowflake 7 --force`,
-		Args:    cobra.ExactArgs(2),
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			pool, number, err := parsePoolNumber(args)

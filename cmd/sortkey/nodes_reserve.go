@@ -31,8 +31,7 @@ one that is free and in no default.
 If a program holds the number, reserve fails. With --while-held it prevents only
 further claims: stop the holder, and run the command again before you use the
 number.`,
-		Example: `  sortkey nodes reserve snowflake 1023 --note 'defaults of shop'`,
-		Args:    cobra.RangeArgs(1, 2),
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number := -1
 			if len(args) == 2 {

@@ -33,8 +33,7 @@ estimate of their rows. Times are in UTC.
 
 The steps and bounds need USAGE on both schemas of the installation, and the
 steps and the rows need SELECT on the default partition.`,
-		Example: `  sortkey partitions list --output json | jq -r 'select(.horizon != "infinity" and .horizon_seconds < 86400).table'`,
-		Args:    cobra.MaximumNArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.useInstalled(cmd.Context(), func(db database) error {
 				if len(args) == 1 {

@@ -73,8 +73,7 @@ is 1.
 
 Run it every hour or so. Several runs can overlap. The role needs the privileges
 of the tables' owners, and USAGE on both schemas of the installation.`,
-		Example: `  sortkey partitions run app.events --lock-timeout 1s`,
-		Args:    cobra.MaximumNArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if t := options.LockTimeout; t < time.Millisecond || t > 24*time.Hour {
 				return cli.Usagef("--lock-timeout %s: want 1ms to 24h", t)

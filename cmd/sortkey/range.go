@@ -31,8 +31,6 @@ down to the type's unit of time, a millisecond, or 4 ms for sno. Without one of
 them, the window is open on that side.
 
 ` + layoutHelp,
-		Example: `  sortkey range --since 2026-01-01 --until 2026-02-01 sno --column o.id
-  sortkey range --until -90d snowflake -o json | jq -r .where`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeType(slices.DeleteFunc(ids.Names(), func(name string) bool { return name == "spread64" })),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -41,8 +41,7 @@ of the tables that rekey can't carry over, each with a remedy. It changes
 nothing, but reads the tables. If there are problems, the exit code is 1.
 
 With --sql, it prints the SQL of all steps.`,
-		Example: `  sortkey rekey inspect orders.json --sql > plan.sql`,
-		Args:    cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec, err := readSpec(args[0])
 			if err != nil {

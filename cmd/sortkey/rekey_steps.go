@@ -21,8 +21,7 @@ func (c *app) rekeyExpandCommand() *cobra.Command {
 		Long: `Expand inspects the tables, and adds the new columns and the triggers, one table
 after another. New rows get both keys from then on. If inspect finds problems,
 expand changes nothing.`,
-		Example: `  sortkey rekey expand orders.json --dry-run`,
-		Args:    cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec, err := readSpec(args[0])
 			if err != nil {
