@@ -65,11 +65,12 @@ func (f *databaseFlags) use(ctx context.Context, do func(database) error, privil
 
 // useInstalled is use for a database with an installation.
 func (f *databaseFlags) useInstalled(ctx context.Context, do func(database) error, privileges ...string) error {
-	return f.use(ctx, func(db database) (err error) {
-		if db.Config, err = migrations.Installed(ctx, db.std, f.schema); err != nil {
-			db.Schema = f.schema
+	return f.use(ctx, func(db database) error {
+		installed, err := migrations.Installed(ctx, db.std, f.schema)
+		if err != nil {
 			return db.explain(ctx, err)
 		}
+		db.Config = installed
 		return do(db)
 	}, privileges...)
 }

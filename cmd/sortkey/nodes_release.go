@@ -112,11 +112,14 @@ func (db database) release(ctx context.Context, pool string, number int, used ti
 		tag, err := tx.Exec(ctx, db.sql(`UPDATE $s.node_lease SET holder = NULL, expires_at = NULL
 			WHERE pool = $1 AND number = $2 AND term = $3 AND holder IS NOT NULL`), pool, number, l.Term)
 		if err == nil && tag.RowsAffected() == 0 {
-			return fmt.Errorf("number %d of pool %s has changed hands in the meantime; run sortkey nodes list %[2]s %[1]d", number, pool)
+			err = fmt.Errorf("number %d of pool %s has changed hands in the meantime; run sortkey nodes list %[2]s %[1]d", number, pool)
 		}
-		return db.explain(ctx, err, mayList, mayTake)
+		return err
 	})
-	if err == nil {
+	switch {
+	case err != nil && r.Released == "claim":
+		err = db.explain(ctx, err, mayList, mayTake)
+	case err == nil:
 		err = cli.ReadRow(ctx, db, []any{&r.Mark}, db.sql(`SELECT `+dbhealth.MomentOf("s.mark")+` FROM $s.node_status s WHERE s.pool = $1 AND s.number = $2`), pool, number)
 	}
 	return r, err
