@@ -10,9 +10,6 @@ import (
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 )
 
-// valueWidth is the width of values, beside labels of 11 columns.
-const valueWidth = 80 - 11
-
 // inspector returns a function that prints the readings of an input to out.
 func (c *app) inspector(out *bufio.Writer) func(input string, found []ids.Reading) error {
 	now := c.Now
@@ -35,10 +32,6 @@ func (c *app) inspector(out *bufio.Writer) func(input string, found []ids.Readin
 		}
 		first = false
 		line := func(label, format, value string) {
-			for len(value) > valueWidth { // only a prefix, which is ASCII, can be so long
-				fmt.Fprintf(out, faint+format+"\n", fmt.Sprintf("%-11s", label), value[:valueWidth])
-				label, value = "", value[valueWidth:]
-			}
 			fmt.Fprintf(out, faint+format+"\n", fmt.Sprintf("%-11s", label), value)
 		}
 		line("id", bold, input)

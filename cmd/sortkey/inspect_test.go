@@ -57,7 +57,6 @@ var kinds = []string{
 	"01ARZ3NDEKTSV4RRFFQ69G5FAV",
 	"0ujtsYcgvSTl8PAuAdqWYSMnLOv",
 	"9m4e2mr0ui3e8a215n4g",
-	strings.Repeat("averylongprefix", 9) + "_779948984983728128",
 }
 
 func TestInspect(t *testing.T) {

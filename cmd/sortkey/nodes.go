@@ -54,9 +54,7 @@ func outOfRange(pool string, number, size int) error {
 
 // poolHealth returns an examination of the pools.
 func (db database) poolHealth() *dbhealth.Examination {
-	o := dbhealth.Options{Areas: []string{"claims"}}
-	o.Config.Schema = db.Schema
-	return dbhealth.New(db.std, o)
+	return dbhealth.New(db.std, dbhealth.Options{Config: db.Config, Areas: []string{"claims"}})
 }
 
 // unknownPool returns an error unless the pool exists or has reservations.

@@ -53,9 +53,7 @@ const exactRows = 10_000
 // listManaged prints the managed tables. If it cannot plan the steps of some, it
 // prints all tables and returns an error.
 func (c *app) listManaged(ctx context.Context, db database) error {
-	o := dbhealth.Options{Now: c.Now, Areas: []string{"partitions"}}
-	o.Config.Schema = db.Schema
-	health := dbhealth.New(db.std, o)
+	health := dbhealth.New(db.std, dbhealth.Options{Config: db.Config, Now: c.Now, Areas: []string{"partitions"}})
 	tables, err := health.ManagedTables(ctx)
 	if err != nil {
 		return err
