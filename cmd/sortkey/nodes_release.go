@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/spf13/cobra"
@@ -16,8 +14,7 @@ import (
 
 func (c *app) nodesReleaseCommand() *cobra.Command {
 	var flags databaseFlags
-	var usedUntil string
-	var force, stillUsed bool
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "release POOL NUMBER",
 		Short: "Cancel a reservation, or take a number away from its holder",
@@ -33,26 +30,12 @@ claim this is safe at any time: the holder generates IDs up to its high-water
 mark at most, and the next holder starts after it.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
 			pool, number, err := parsePoolNumber(args)
 			if err != nil {
 				return err
 			}
-			if _, err := c.timeFlag("used-until", usedUntil); err != nil {
-				return err
-			}
-			return flags.useInstalled(ctx, func(db database) error {
-				// A time such as -1h is by the server's clock, as the default is.
-				var now time.Time
-				if err := cli.ReadRow(ctx, db, []any{&now}, "SELECT clock_timestamp()"); err != nil {
-					return err
-				}
-				c.Now = func() time.Time { return now }
-				used, err := c.timeFlag("used-until", usedUntil)
-				if err != nil {
-					return err
-				}
-				r, err := db.release(ctx, pool, number, used, force, stillUsed)
+			return flags.useInstalled(cmd.Context(), func(db database) error {
+				r, err := db.release(cmd.Context(), pool, number, force)
 				if err != nil {
 					return err
 				}
@@ -62,8 +45,6 @@ mark at most, and the next holder starts after it.`,
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "take the number away from the program that holds it")
-	cmd.Flags().BoolVar(&stillUsed, "still-used", false, "cancel a reservation that a default or a setting uses, which can cause duplicate IDs")
-	cmd.Flags().StringVar(&usedUntil, "used-until", "", "`time` of the last ID of a reserved number, by the server's clock (default: now)")
 	return cmd
 }
 
@@ -77,9 +58,8 @@ type release struct {
 	Mark     *dbhealth.Moment `json:"mark"`
 }
 
-// release frees a number. used is the time of the last ID of a reserved number, or zero
-// for the present.
-func (db database) release(ctx context.Context, pool string, number int, used time.Time, force, stillUsed bool) (release, error) {
+// release frees a number.
+func (db database) release(ctx context.Context, pool string, number int, force bool) (release, error) {
 	r := release{Pool: pool, Number: number}
 	l, err := db.node(ctx, pool, number)
 	if err != nil {
@@ -95,7 +75,7 @@ func (db database) release(ctx context.Context, pool string, number int, used ti
 			until = "until " + l.ExpiresAt.Stamp() + ", unless renewed"
 		}
 		return r, fmt.Errorf("number %d of pool %s is held by %q (%s); stop the holder, or pass --force to take the number away", number, pool, *l.Holder, until)
-	case l.Note != nil && l.inRange && !stillUsed:
+	case l.Note != nil && l.inRange:
 		if err := db.refuseUsed(ctx, l); err != nil {
 			return r, err
 		}
@@ -104,7 +84,7 @@ func (db database) release(ctx context.Context, pool string, number int, used ti
 		if l.Note != nil {
 			// It also ends a claim, and keeps the mark of the holder.
 			r.Released = "reservation"
-			_, err := tx.Exec(ctx, db.sql(`SELECT $s.unreserve_node($1, $2, $3)`), pool, number, pgtype.Timestamptz{Time: used, Valid: !used.IsZero()})
+			_, err := tx.Exec(ctx, db.sql(`SELECT $s.unreserve_node($1, $2)`), pool, number)
 			return err
 		}
 		r.Released = "claim"
@@ -177,8 +157,8 @@ func (db database) refuseUsed(ctx context.Context, l node) error {
 	if len(uses) == 0 {
 		return nil
 	}
-	return fmt.Errorf("number %d of pool %s is reserved, and may be used by %s; first %s, and end the sessions that have used the number; or pass --still-used if you know that no session uses it",
-		l.Number.Number, l.Pool, strings.Join(uses, " and by "), strings.Join(remedies, ", "))
+	return fmt.Errorf("number %d of pool %s is reserved, and may be used by %s; first %s, and end the sessions that have used the number; or run SELECT %s.unreserve_node('%[2]s', %[1]d) if you know that no session uses it",
+		l.Number.Number, l.Pool, strings.Join(uses, " and by "), strings.Join(remedies, ", "), db.Schema)
 }
 
 func (c *app) printRelease(r release) error {

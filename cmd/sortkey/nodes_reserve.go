@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,7 +18,6 @@ import (
 func (c *app) nodesReserveCommand() *cobra.Command {
 	var flags databaseFlags
 	var note string
-	var whileHeld, newPool bool
 	cmd := &cobra.Command{
 		Use:   "reserve POOL [NUMBER]",
 		Short: "Reserve a node number permanently",
@@ -28,9 +26,8 @@ statement that makes it the number of the database's column defaults. Without
 NUMBER, it chooses the highest number that was never used, or else the highest
 one that is free and in no default.
 
-If a program holds the number, reserve fails. With --while-held it prevents only
-further claims: stop the holder, and run the command again before you use the
-number.`,
+The SQL function reserve_node also reserves a number that a program still holds,
+and a number of a pool before the first claim of the program that creates it.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number := -1
@@ -39,11 +36,9 @@ number.`,
 				if number, err = parseNumber(args[1]); err != nil {
 					return err
 				}
-			} else if whileHeld {
-				return cli.Usagef("--while-held: want a NUMBER, since reserve chooses only numbers that nobody holds")
 			}
 			return flags.useInstalled(cmd.Context(), func(db database) error {
-				r, err := db.reserve(cmd.Context(), args[0], number, note, whileHeld, newPool)
+				r, err := db.reserve(cmd.Context(), args[0], number, note)
 				if err != nil {
 					return err
 				}
@@ -53,8 +48,6 @@ number.`,
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&note, "note", "", "`text` that describes the use of the number (default: defaults of DATABASE)")
-	cmd.Flags().BoolVar(&whileHeld, "while-held", false, "reserve a number that a program holds, for the time after its claim")
-	cmd.Flags().BoolVar(&newPool, "new-pool", false, "accept a pool that doesn't exist yet, of a program with its own pool name")
 	return cmd
 }
 
@@ -63,12 +56,11 @@ type reservation struct {
 	Pool    string  `json:"pool"`
 	Number  int     `json:"number"`
 	Note    string  `json:"note"`
-	Holder  *string `json:"holder"`  // with --while-held: the program that still holds the number
 	Setting *string `json:"setting"` // the statement for defaults; nil if the pool's format is unknown
 }
 
 // reserve reserves a number, or, if number is -1, a number that it chooses.
-func (db database) reserve(ctx context.Context, pool string, number int, note string, whileHeld, newPool bool) (reservation, error) {
+func (db database) reserve(ctx context.Context, pool string, number int, note string) (reservation, error) {
 	r := reservation{Pool: pool, Number: number, Note: note}
 	var layout, database string
 	var size int
@@ -82,9 +74,8 @@ func (db database) reserve(ctx context.Context, pool string, number int, note st
 		size = cmp.Or(size, f.Size)
 	}
 	switch {
-	case size == 0 && !newPool && pool != "snowflake-si":
-		return r, cli.Usagef("pool %q doesn't exist; want one of %s, or pass --new-pool for the pool of a program that has not claimed a number yet",
-			pool, strings.Join(formatPools, ", "))
+	case size == 0 && pool != "snowflake-si":
+		return r, cli.Usagef("pool %q doesn't exist; want snowflake, snowflake-si, spread64, spread64-0 to spread64-15, sno, or the pool of a program after its first claim", pool)
 	case number < 0 && size == 0:
 		return r, cli.Usagef("pool %q doesn't exist yet, and its size is unknown: pass a NUMBER", pool)
 	case size > 0 && number >= size:
@@ -94,7 +85,7 @@ func (db database) reserve(ctx context.Context, pool string, number int, note st
 	// one of them succeeds.
 	for range 1000 {
 		err = cli.Begin(ctx, db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-			return db.reserveOnce(ctx, tx, &r, number, size, whileHeld)
+			return db.reserveOnce(ctx, tx, &r, number, size)
 		})
 		if pgerror.State(err) != "40001" { // serialization_failure
 			break
@@ -107,9 +98,6 @@ func (db database) reserve(ctx context.Context, pool string, number int, note st
 	return r, err
 }
 
-// formatPools are the pools of the formats.
-var formatPools = []string{"snowflake", "snowflake-si", "spread64", "spread64-0 to spread64-15", "sno"}
-
 // A candidate is a number that reserve could reserve.
 type candidate struct {
 	Argument  int // of reserve_node
@@ -120,7 +108,7 @@ type candidate struct {
 }
 
 // reserveOnce is an attempt of reserve. It fails if another transaction changes the number.
-func (db database) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, number, size int, whileHeld bool) error {
+func (db database) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, number, size int) error {
 	// reserve_node needs a clock that is a second past the mark.
 	rows, _ := tx.Query(ctx, db.sql(`
 		WITH a AS (
@@ -143,12 +131,12 @@ func (db database) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, n
 		return fmt.Errorf("pool %s has no free number among its %d numbers; run sortkey nodes list %[1]s to see their holders and reservations", r.Pool, size)
 	}
 	a := found[0]
-	r.Number, r.Holder = a.Argument, a.Holder
-	if a.Holder != nil && !whileHeld {
-		return fmt.Errorf("number %d of pool %s is held by %q until %s, unless renewed; choose another number, or pass --while-held, stop the holder, and run the command again",
+	r.Number = a.Argument
+	if a.Holder != nil {
+		return fmt.Errorf("number %d of pool %s is held by %q until %s, unless renewed; choose another number, or stop the holder",
 			a.Number, a.Pool, *a.Holder, a.ExpiresAt.Stamp())
 	}
-	_, err = tx.Exec(ctx, db.sql(`SELECT $s.reserve_node($1, $2, $3, $4)`), r.Pool, r.Number, r.Note, whileHeld)
+	_, err = tx.Exec(ctx, db.sql(`SELECT $s.reserve_node($1, $2, $3)`), r.Pool, r.Number, r.Note)
 	if m := markAhead.FindStringSubmatch(pgerror.Message(err)); m != nil {
 		ms, _ := strconv.ParseInt(m[1], 10, 64)
 		return fmt.Errorf("number %d of pool %s may have been used until %s; run the command again once the server's clock is a second past this time, or choose another number",
@@ -163,10 +151,7 @@ var markAhead = regexp.MustCompile(`high-water mark of ([0-9]+), and the clock i
 
 func (c *app) printReservation(r reservation) error {
 	next := ""
-	switch {
-	case r.Holder != nil:
-		next = cli.Printable(*r.Holder) + " still holds it. Stop this program, and run the command again before you use the number.\n"
-	case r.Setting != nil:
+	if r.Setting != nil {
 		next = "For column defaults, run this statement and reconnect:\n\n  " + *r.Setting + ";\n"
 	}
 	return c.Print(r, "Reserved number %d of pool %s: %s\n%s", r.Number, r.Pool, cli.Printable(r.Note), next)
