@@ -70,7 +70,7 @@ func TestForgedRow(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		must(t, db, "migrate", "up")
 		must(t, db, "nodes", "reserve", "sno", "7", "--note", "x\x1b[2K\nsno  8  held")
-		if out := must(t, db, "nodes", "list", "sno"); !strings.Contains(out, `x\x1b[2K\nsno  8  held`) || strings.Count(out, "\n") != 2 {
+		if out := must(t, db, "nodes", "list", "sno"); !strings.Contains(out, `x\u001b[2K\nsno  8  held`) || strings.Count(out, "\n") != 2 {
 			t.Errorf("got\n%s", out)
 		}
 	})

@@ -6,11 +6,8 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -130,21 +127,10 @@ func Cell[T any](v *T) any {
 	return *v
 }
 
-// Printable returns s with escapes such as \n and \x1b for control characters, which
-// could otherwise forge rows and change the terminal.
+// Printable returns s as one line without colors, so that it can't forge a row or an error.
+// The streams escape other control characters.
 func Printable(s string) string {
-	var b strings.Builder
-	for s != "" {
-		r, size := utf8.DecodeRuneInString(s)
-		if unicode.IsGraphic(r) && (r != utf8.RuneError || size > 1) {
-			b.WriteString(s[:size])
-		} else {
-			quoted := strconv.QuoteToGraphic(s[:size])
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-		s = s[size:]
-	}
-	return b.String()
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`, "\r", `\r`, "\x1b", `\u001b`).Replace(s)
 }
 
 // Paints reports whether paint adds colors.

@@ -25,8 +25,8 @@ func TestPrintTableEscapes(t *testing.T) {
 	want := `N  NOTE
 1  Größe — 表 ` + "\U0001f600" + `
 2  a\nb\rc\td
-3  \x1b[31mred\x1b[0m\x1b]0;title\a
-4  \u202eevil \u0085 \x9b31m \x7f
+3  \u001b[31mred\u001b[0m\u001b]0;title\u0007
+4  \u202eevil \u0085 \ufffd31m \u007f
 5  C:\new
 `
 	if out.String() != want {
