@@ -53,14 +53,14 @@ func (f *databaseFlags) use(ctx context.Context, do func(database) error, privil
 	}
 	defer pool.Close()
 	if err := pool.Ping(ctx); err != nil {
-		return err
+		return cli.ExplainLost(err, settings.ConnConfig)
 	}
 	db := database{pool, stdlib.OpenDBFromPool(pool), config}
 	err = migrations.CheckOwner(ctx, db.std, config)
 	if err == nil {
 		err = do(db)
 	}
-	return db.explain(ctx, err, privileges...)
+	return db.explain(ctx, cli.ExplainLost(err, settings.ConnConfig), privileges...)
 }
 
 // useInstalled is use for a database with an installation.

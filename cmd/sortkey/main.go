@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	// If the reader of standard output ends, SIGPIPE has ended the process. EPIPE is thus
 	// an error of a connection.
 	// Marked, so that a name with a newline can't begin a line.
-	fmt.Fprintln(c.Errs, "sortkey:", strings.ReplaceAll(cli.ExplainConnection(command, err).Error(), "\n", "\n  | "))
+	fmt.Fprintln(c.Errs, "sortkey:", strings.ReplaceAll(cli.ExplainFailed(err).Error(), "\n", "\n  | "))
 	if errors.As(err, &usage) {
 		fmt.Fprintf(c.Errs, "Run %s --help for the usage.\n", command.CommandPath())
 	}

@@ -245,7 +245,7 @@ func (a *auditor) knownNodes(ctx context.Context, f *format) (map[int]bool, erro
 			break
 		}
 		if err != nil {
-			return nil, err
+			return nil, cli.ExplainLost(err, d.conn.Config())
 		}
 		found = found || of
 	}

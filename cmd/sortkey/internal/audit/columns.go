@@ -75,17 +75,17 @@ func open(ctx context.Context, url string, o *Options) (*database, error) {
 	config := settings.ConnConfig
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements, for PgBouncer
 	d := &database{std: stdlib.OpenDB(*config), config: migrations.Config{Schema: o.Schema}}
-	if err := migrations.CheckOwner(ctx, d.std, d.config); err != nil {
-		return nil, err
+	var installed migrations.Config
+	if err = migrations.CheckOwner(ctx, d.std, d.config); err == nil {
+		installed, err = migrations.Installed(ctx, d.std, o.Schema)
 	}
-	installed, err := migrations.Installed(ctx, d.std, o.Schema)
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrCitusWorker):
 		d.notInstalled = fmt.Errorf("the database has no installation in schema %s", o.Schema)
 	case pgerror.State(err) == pgerror.InsufficientPrivilege:
 		d.notInstalled, d.forbidden = fmt.Errorf("the role lacks USAGE on schema %s", o.Schema), true
 	case err != nil:
-		return nil, err
+		return nil, cli.ExplainLost(err, config)
 	default:
 		d.config = installed
 	}
@@ -129,7 +129,7 @@ func labelDatabases(databases []*database) error {
 
 // row scans the only row of a query.
 func (d *database) row(ctx context.Context, dst []any, query string, args ...any) error {
-	return cli.ReadRow(ctx, d.conn, dst, query, args...)
+	return cli.ExplainLost(cli.ReadRow(ctx, d.conn, dst, query, args...), d.conn.Config())
 }
 
 // findColumn returns the column that TABLE[.COLUMN] names.

@@ -120,7 +120,7 @@ func (col *column) read(ctx context.Context, o *Options) error {
 		}
 		entries, err := col.readBatch(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s %s", columns, table, condition, name, limit), o)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", col, err)
+			return fmt.Errorf("read %s: %w", col, cli.ExplainLost(err, col.db.conn.Config()))
 		}
 		if len(entries) == 0 {
 			break

@@ -21,7 +21,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/spf13/cobra"
 )
 
 // parseConfig parses a connection string. pgx keeps the password out of its errors only if
@@ -109,42 +108,26 @@ func Config(url string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// IsLost reports whether err is that of a lost connection.
-func IsLost(err error) bool {
-	return slices.ContainsFunc([]error{
-		driver.ErrBadConn, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET, net.ErrClosed, pgconn.ErrConnClosed,
-	}, func(lost error) bool { return errors.Is(err, lost) })
-}
-
-// ExplainConnection adds the address, the user and the database to the error of a lost
-// or failed connection, and what to check.
-func ExplainConnection(command *cobra.Command, err error) error {
+// ExplainLost adds the address, the user and the database to the error of a lost connection.
+func ExplainLost(err error, config *pgx.ConnConfig) error {
 	var failed *pgconn.ConnectError
 	var server *pgconn.PgError
-	switch {
-	case errors.As(err, &failed):
-		cause := lastCause(failed.Unwrap(), failed.Config)
-		return fmt.Errorf("connect to %s: %w%s", target(failed.Config), cause, remedy(cause))
-	case errors.As(err, &server) || !IsLost(err):
+	if errors.As(err, &failed) || errors.As(err, &server) || !slices.ContainsFunc([]error{
+		driver.ErrBadConn, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET, net.ErrClosed, pgconn.ErrConnClosed,
+	}, func(lost error) bool { return errors.Is(err, lost) }) {
 		return err
 	}
-	flag := command.Flags().Lookup("database")
-	if flag == nil {
+	return fmt.Errorf("lost the connection to %s: %w; check the log of the server", target(&config.Config), err)
+}
+
+// ExplainFailed adds the same to the error of a failed connection, and what to check.
+func ExplainFailed(err error) error {
+	var failed *pgconn.ConnectError
+	if !errors.As(err, &failed) {
 		return err
 	}
-	urls := []string{flag.Value.String()}
-	if list, ok := flag.Value.(interface{ GetSlice() []string }); ok { // of audit
-		urls = list.GetSlice()
-	}
-	var targets []string
-	for _, url := range urls {
-		config, configErr := Config(url)
-		if configErr != nil {
-			return err
-		}
-		targets = append(targets, target(&config.ConnConfig.Config))
-	}
-	return fmt.Errorf("lost the connection to %s: %w; check the log of the server", strings.Join(targets, ", or to "), err)
+	cause := lastCause(failed.Unwrap(), failed.Config)
+	return fmt.Errorf("connect to %s: %w%s", target(failed.Config), cause, remedy(cause))
 }
 
 // target describes the destination of a connection.
