@@ -11,7 +11,6 @@ import (
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 func (c *app) doctorCommand() *cobra.Command {
@@ -111,13 +110,9 @@ func (c *app) findingText(f dbhealth.Finding) string {
 		status, color = "ignored", text.FgHiBlack
 		line += ", " + f.Suppressed
 	}
-	width := 0
-	if out, ok := cli.File(c.Out); ok {
-		width, _, _ = term.GetSize(int(out.Fd())) // 0 unless it is a terminal
-	}
-	result := fmt.Sprintf("  %s%s  %s\n", c.Paint(color, status), strings.Repeat(" ", len(dbhealth.Problem)-len(status)), wrap(cli.Printable(line), 11, width))
+	result := fmt.Sprintf("  %s%s  %s\n", c.Paint(color, status), strings.Repeat(" ", len(dbhealth.Problem)-len(status)), cli.Printable(line))
 	if f.Remedy != "" {
-		result += fmt.Sprintf("           → %s\n", wrap(cli.Printable(f.Remedy), 13, width))
+		result += "           → " + cli.Printable(f.Remedy) + "\n"
 	}
 	return result
 }
@@ -145,17 +140,4 @@ func (c *app) printFindings(findings []dbhealth.Finding) error {
 		return nil
 	}
 	return c.note("\n%s", b.String())
-}
-
-// wrap breaks a text that begins after a margin into lines of a terminal. Width 0 means
-// no terminal: other programs read whole lines.
-func wrap(s string, margin, width int) string {
-	if width < 2*margin {
-		return s
-	}
-	lines := strings.Split(text.WrapSoft(s, width-margin), "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimRight(line, " ")
-	}
-	return strings.Join(lines, "\n"+strings.Repeat(" ", margin))
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"unicode"
 	"unicode/utf16"
@@ -71,13 +70,4 @@ func needsEscape(r rune) bool {
 		return false
 	}
 	return r == utf8.RuneError || r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
-}
-
-// File returns the file that a stream writes to or reads from, if it is one.
-func File(stream any) (*os.File, bool) {
-	if v, ok := stream.(*visibleWriter); ok {
-		stream = v.w
-	}
-	f, ok := stream.(*os.File)
-	return f, ok
 }

@@ -33,7 +33,10 @@ func NewTerminal(in io.Reader, out, errs io.Writer) *Terminal {
 
 // IsTerminal reports whether a stream is a terminal.
 func IsTerminal(stream any) bool {
-	f, ok := File(stream)
+	if v, ok := stream.(*visibleWriter); ok {
+		stream = v.w
+	}
+	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
