@@ -75,10 +75,10 @@ func open(ctx context.Context, url string, o *Options) (*database, error) {
 	config := settings.ConnConfig
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements, for PgBouncer
 	d := &database{std: stdlib.OpenDB(*config), config: migrations.Config{Schema: o.Schema}}
-	var installed migrations.Config
-	if err = migrations.CheckOwner(ctx, d.std, d.config); err == nil {
-		installed, err = migrations.Installed(ctx, d.std, o.Schema)
+	if err := migrations.CheckOwner(ctx, d.std, d.config); err != nil {
+		return nil, cli.ExplainLost(err, config)
 	}
+	installed, err := migrations.Installed(ctx, d.std, o.Schema)
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrCitusWorker):
 		d.notInstalled = fmt.Errorf("the database has no installation in schema %s", o.Schema)
