@@ -1,10 +1,9 @@
 package ids
 
 import (
+	"cmp"
 	"context"
 	"encoding"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -113,66 +112,40 @@ func (f *Format) split(node int) []int {
 // join is the inverse of split for two fields.
 func (f *Format) join(first, second int) int { return first<<f.Nodes[1].Bits | second }
 
-// Forms are the forms that AppendForm appends.
+// Forms are the forms of AllForms.
 var Forms = []string{"text", "int64", "uuid", "typeid", "hex", "bytea"}
-
-// errNoForm: the type doesn't have the form.
-var errNoForm = errors.New("no such form")
 
 // PrefixOfTypeID matches the prefix of a TypeID, also an empty one.
 var PrefixOfTypeID = regexp.MustCompile(`^([a-z]([a-z_]{0,61}[a-z])?)?$`)
 
-// appendForm appends a form of an ID. hex and bytea are the big-endian bytes in the
-// notations 0x... and \x.... The prefix is that of a TypeID, which can be empty.
-func appendForm(b []byte, id ID, form, prefix string) ([]byte, error) {
-	switch form {
-	case "text":
-		return id.AppendText(b)
-	case "int64":
-		if id, ok := id.(interface{ Int64() int64 }); ok {
-			return strconv.AppendInt(b, id.Int64(), 10), nil
-		}
-	case "uuid":
-		switch id := id.(type) {
-		case idtype.Sno:
-			return append(b, id.UUID().String()...), nil
-		case idtype.UUID:
-			return id.AppendText(b)
-		}
-	case "typeid":
-		if id, ok := id.(idtype.UUID); ok && PrefixOfTypeID.MatchString(prefix) {
-			if prefix != "" {
-				b = append(append(b, prefix...), '_')
-			}
-			return crockford.Append(b, (*[16]byte)(&id)), nil
-		}
-	case "hex", "bytea":
-		var buf [16]byte
-		binary, err := id.AppendBinary(buf[:0])
-		if err != nil {
-			return b, err
-		}
-		return hex.AppendEncode(append(b, map[string]string{"hex": "0x", "bytea": `\x`}[form]...), binary), nil
-	}
-	return b, errNoForm
-}
-
-// AllForms returns the forms that the ID's type has, by name.
+// AllForms returns the forms that the ID's type has, by name. hex and bytea are the
+// big-endian bytes in the notations 0x... and \x.... The prefix is that of a TypeID, which
+// can be empty.
 func AllForms(id ID, prefix string) map[string]string {
-	all := make(map[string]string, len(Forms))
-	for _, form := range Forms {
-		if b, err := appendForm(nil, id, form, prefix); err == nil {
-			all[form] = string(b)
+	all := map[string]string{"text": id.String()}
+	if id, ok := id.(interface{ Int64() int64 }); ok {
+		all["int64"] = strconv.FormatInt(id.Int64(), 10)
+	}
+	switch id := id.(type) {
+	case idtype.Sno:
+		all["uuid"] = id.UUID().String()
+	case idtype.UUID:
+		all["uuid"] = id.String()
+		if PrefixOfTypeID.MatchString(prefix) {
+			if prefix != "" {
+				prefix += "_"
+			}
+			all["typeid"] = string(crockford.Append([]byte(prefix), (*[16]byte)(&id)))
 		}
+	}
+	if binary, err := id.AppendBinary(nil); err == nil {
+		all["hex"], all["bytea"] = fmt.Sprintf("0x%x", binary), fmt.Sprintf(`\x%x`, binary)
 	}
 	return all
 }
 
 // ColumnText returns the value of the ID's column.
 func ColumnText(id ID) string {
-	b, err := appendForm(nil, id, "int64", "")
-	if err != nil {
-		b, _ = appendForm(nil, id, "uuid", "")
-	}
-	return string(b)
+	all := AllForms(id, "")
+	return cmp.Or(all["int64"], all["uuid"])
 }

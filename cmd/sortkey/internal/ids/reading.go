@@ -3,7 +3,6 @@ package ids
 import (
 	"cmp"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -267,14 +266,8 @@ func Convert(input, from, to, name, prefix string, formats []*Format) (string, e
 		if !slices.Contains(types, r.Format.Name) {
 			types = append(types, r.Format.Name)
 		}
-		b, err := appendForm(nil, r.ID, to, cmp.Or(prefix, r.Prefix))
-		if errors.Is(err, errNoForm) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		if result := string(b); !slices.Contains(results, result) {
+		result, ok := AllForms(r.ID, cmp.Or(prefix, r.Prefix))[to]
+		if ok && !slices.Contains(results, result) {
 			results = append(results, result)
 			list = append(list, fmt.Sprintf("%s if it is the %s of a %s", result, r.Form, r.Format.Name))
 		}
