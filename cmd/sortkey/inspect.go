@@ -89,8 +89,8 @@ can be a part of another ID's hex digits also needs them.
 		},
 	}
 	layout.add(cmd)
-	cmd.Flags().StringVarP(&name, "type", "t", "", "`type` of the IDs (default: any)")
-	cmd.Flags().StringVar(&form, "form", "", "the only `form` to print")
+	cmd.Flags().StringVarP(&name, "type", "t", "", "`type` of the IDs: "+strings.Join(ids.Names(), ", ")+" (default: any)")
+	cmd.Flags().StringVar(&form, "form", "", "the only `form` to print: "+strings.Join(ids.Forms, ", "))
 	cmd.Flags().StringVar(&from, "from", "", "`form` of the input (default: any)")
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`prefix` of the TypeIDs (default: that of the input)")
 	for flag, values := range map[string][]string{"type": ids.Names(), "form": ids.Forms, "from": ids.Forms} {
