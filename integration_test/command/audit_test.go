@@ -306,9 +306,10 @@ func TestAuditUUIDs(t *testing.T) {
 			}
 		}
 		wantMatch(t, sortkey(t, db, "audit", "mixed.id").out, `^UUID VERSION ROWS SHARE$`, `^4 300 96\.2%$`, `^other 2 0\.6%$`, `^unknown_node - not checked: uuid7 has no node numbers$`)
+		// The UUIDs of other versions sort by chance.
 		window := audit(t, db, 1, "mixed.id", "--since", "2079-12-31")
-		if first := window.Tables[0].First; window.Rows < 3 || first == nil || *first != "2080-01-01T00:00:00Z" {
-			t.Errorf("the window: got %+v", window.Tables)
+		if got := fmt.Sprint(window.Days); got != "[{2022-02-22 1} {2080-01-01 1} {10889-08-02 1}]" {
+			t.Errorf("the window: got days %s", got)
 		}
 	})
 }
