@@ -207,9 +207,9 @@ func (col *column) describe(ctx context.Context, o *Options) error {
 			return err
 		}
 	}
-	var declared, domain, function, comment string
-	var indexed bool
-	err := db.row(ctx, []any{&declared, &col.base, &domain, &function, &comment, &indexed, &col.unique, &col.nullable, &col.hidden}, `
+	var declared, createdAt, format string // format has its source in front
+	var indexed, partitioned bool
+	err := db.row(ctx, []any{&declared, &createdAt, &col.base, &format, &indexed, &partitioned, &col.unique, &col.nullable, &col.hidden}, `
 		WITH RECURSIVE types AS (
 			SELECT t.*, 0 AS depth FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = $1 AND a.attname = $2
 			UNION ALL
@@ -222,19 +222,21 @@ func (col *column) describe(ctx context.Context, o *Options) error {
 				AND i.indoption[0] IN (0, 3) -- NULLs are at the end of the ascending order
 		)
 		SELECT format_type(a.atttypid, a.atttypmod),
+			coalesce((SELECT format_type(t.atttypid, NULL) FROM pg_attribute t WHERE t.attrelid = a.attrelid AND t.attname = $5 AND t.attnum > 0 AND NOT t.attisdropped), ''),
 			(SELECT format_type(oid, NULL) FROM types ORDER BY depth DESC LIMIT 1),
-			coalesce((SELECT typname FROM types WHERE typnamespace = to_regnamespace($3) AND typtype = 'd' AND typname = ANY ($4::text[]) ORDER BY depth LIMIT 1), ''),
-			coalesce((
-				SELECT substr(min(p.proname), 6) FROM pg_attrdef d
+			coalesce(
+				'domain ' || (SELECT typname FROM types WHERE typnamespace = to_regnamespace($3) AND typtype = 'd' AND typname = ANY ($4::text[]) ORDER BY depth LIMIT 1),
+				'default ' || (SELECT substr(min(p.proname), 6) FROM pg_attrdef d
 					JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
 					JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = to_regnamespace($3) AND p.proname = ANY (SELECT 'next_' || f FROM unnest($4::text[]) f)
-				WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum), ''),
-			coalesce((SELECT f FROM unnest($4::text[]) f WHERE 'sortkey: ' || f = ANY (string_to_array(col_description(a.attrelid, a.attnum), E'\n')) LIMIT 1), ''), -- of rekey
-			EXISTS (SELECT FROM indexes),
+					WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum),
+				'comment ' || (SELECT f FROM unnest($4::text[]) f WHERE 'sortkey: ' || f = ANY (string_to_array(col_description(a.attrelid, a.attnum), E'\n')) LIMIT 1), -- of rekey
+				''),
+			EXISTS (SELECT FROM indexes), c.relkind = 'p',
 			-- The index of a table doesn't cover tables that inherit from it.
 			EXISTS (SELECT FROM indexes WHERE is_unique) AND (c.relkind = 'p' OR NOT c.relhassubclass),
 			NOT a.attnotnull, row_security_active(a.attrelid)
-		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid = $1 AND a.attname = $2`, col.oid, col.name, pgx.Identifier{o.Schema}.Sanitize(), strings.Split(strings.ReplaceAll(strings.Join(ids.Names(), ","), "-", "_"), ","))
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid = $1 AND a.attname = $2`, col.oid, col.name, pgx.Identifier{o.Schema}.Sanitize(), strings.Split(strings.ReplaceAll(strings.Join(ids.Names(), ","), "-", "_"), ","), o.CreatedAt)
 	if err != nil {
 		return err
 	}
@@ -242,33 +244,26 @@ func (col *column) describe(ctx context.Context, o *Options) error {
 		return fmt.Errorf("column %s is of type %s: audit reads columns of type bigint and uuid, and of domains over them", col, declared)
 	}
 	if !indexed {
-		var concurrently string // not on partitioned tables
-		if err := db.row(ctx, []any{&concurrently}, "SELECT CASE relkind WHEN 'p' THEN '' ELSE 'CONCURRENTLY ' END FROM pg_class WHERE oid = $1", col.oid); err != nil {
-			return err
+		concurrently := "CONCURRENTLY "
+		if partitioned {
+			concurrently = ""
 		}
 		return fmt.Errorf("column %s has no index, so that each batch would read the whole table; run CREATE INDEX %sON %s (%s)",
 			col, concurrently, col.Table.Table, col.Column)
 	}
-	if err := col.findFormat(ctx, o, domain, function, comment); err != nil {
+	if err := col.findFormat(ctx, o, format); err != nil {
 		return err
 	}
 	if err := col.setFirst(o.Since); err != nil {
 		return err
 	}
-	if o.CreatedAt != "" {
-		var typ string
-		err := db.row(ctx, []any{&typ}, `SELECT format_type(a.atttypid, NULL) FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped`,
-			col.oid, o.CreatedAt)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			return cli.Usagef("--created-at %s: table %s has no such column", o.CreatedAt, col.Table.Table)
-		case err != nil:
-			return err
-		case typ != "timestamp with time zone" && typ != "timestamp without time zone":
-			return cli.Usagef("--created-at %s: the column is of type %s; want timestamp or timestamptz", o.CreatedAt, typ)
-		}
+	switch {
+	case o.CreatedAt == "", createdAt == "timestamp with time zone", createdAt == "timestamp without time zone":
+		return nil
+	case createdAt == "":
+		return cli.Usagef("--created-at %s: table %s has no such column", o.CreatedAt, col.Table.Table)
 	}
-	return nil
+	return cli.Usagef("--created-at %s: the column is of type %s; want timestamp or timestamptz", o.CreatedAt, createdAt)
 }
 
 // setFirst sets the condition of the first batch.
@@ -288,16 +283,11 @@ func (col *column) setFirst(since time.Time) error {
 	return cli.Usage(err)
 }
 
-// findFormat sets the format of a column: that of its domain, its default, its comment,
-// the partition settings of its table, or --type.
-func (col *column) findFormat(ctx context.Context, o *Options, domain, function, comment string) error {
-	wanted, certain, source := o.Type, domain, "domain"
-	if certain == "" {
-		certain, source = function, "default"
-	}
-	if certain == "" {
-		certain, source = comment, "comment"
-	}
+// findFormat sets the format of a column: that of its domain, its default or its comment,
+// which found has, the one of the partition settings of its table, or --type.
+func (col *column) findFormat(ctx context.Context, o *Options, found string) error {
+	wanted := o.Type
+	source, certain, _ := strings.Cut(found, " ")
 	if certain == "" && col.db.notInstalled == nil {
 		// The table does not exist in old installations.
 		settings := pgx.Identifier{o.Schema, "partitioned_table"}.Sanitize()
