@@ -39,7 +39,7 @@ and a uuid7. The sequence numbers of a unit of time limit -n.
 
 ` + layoutHelp,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeType(ids.Names()),
+		ValidArgsFunction: cobra.FixedCompletions(ids.Names(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "snowflake"
 			if len(args) > 0 {
@@ -94,28 +94,19 @@ and a uuid7. The sequence numbers of a unit of time limit -n.
 func (c *app) emitter(out *bufio.Writer, f *ids.Format) func(ids.ID) error {
 	if !c.JSON() {
 		return func(id ids.ID) error {
-			b, err := id.AppendText(out.AvailableBuffer())
-			if err != nil {
-				return err
-			}
-			_, err = out.Write(append(b, '\n'))
+			_, err := out.WriteString(id.String() + "\n")
 			return err
 		}
 	}
 	encoder := json.NewEncoder(out)
 	return func(id ids.ID) error {
-		row := struct {
+		all := ids.AllForms(id, "")
+		return encoder.Encode(struct {
 			Type  string `json:"type"`
 			ID    string `json:"id"`
 			Int64 string `json:"int64,omitempty"`
 			UUID  string `json:"uuid,omitempty"`
-		}{Type: f.Name, ID: id.String()}
-		if f.Column == "uuid" {
-			row.UUID = ids.ColumnText(id)
-		} else {
-			row.Int64 = ids.ColumnText(id)
-		}
-		return encoder.Encode(row)
+		}{f.Name, all["text"], all["int64"], all["uuid"]})
 	}
 }
 
@@ -138,14 +129,4 @@ func emitAt(f *ids.Format, p ids.Parts, count int, emit func(ids.ID) error) erro
 		}
 	}
 	return nil
-}
-
-// completeType completes the argument TYPE.
-func completeType(names []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			names = nil
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
 }

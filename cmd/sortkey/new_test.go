@@ -171,7 +171,6 @@ func TestCompleteIDs(t *testing.T) {
 	const conversions = "text\nint64\nuuid\ntypeid\nhex\nbytea\n"
 	for _, tt := range []struct{ args, want string }{
 		{"new|", types},
-		{"new|sno|", ":4"},
 		{"range|", "snowflake\nsnowflake-si\nuid60\nsno\nuuid7\n"},
 		{"inspect|--type|", types},
 		{"inspect|", ":4"},

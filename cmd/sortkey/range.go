@@ -17,6 +17,7 @@ func (c *app) rangeCommand() *cobra.Command {
 		since, until string
 		column       string
 	)
+	dated := slices.DeleteFunc(ids.Names(), func(name string) bool { return name == "spread64" })
 	cmd := &cobra.Command{
 		Use:   "range --since TIME [--until TIME] TYPE",
 		Short: "Print the bounds of the IDs of a time window",
@@ -32,7 +33,7 @@ them, the window is open on that side.
 
 ` + layoutHelp,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeType(slices.DeleteFunc(ids.Names(), func(name string) bool { return name == "spread64" })),
+		ValidArgsFunction: cobra.FixedCompletions(dated, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if since == "" && until == "" {
 				return cli.Usagef("no window: pass --since, --until or both")

@@ -46,8 +46,7 @@ they are equal, the step is incomplete, and ACTION is the action that comes next
 
 func (c *app) printRekeyStatus(s rekey.Status, views string) error {
 	if s.Step == "" && !c.JSON() {
-		_, err := fmt.Fprintf(c.Out, "no rekey with schema %s; the next step is expand\n", views)
-		return err
+		return c.note("no rekey with schema %s; the next step is expand\n", views)
 	}
 	status := rekeyStatus{Tables: []string{}, Step: s.Step, Next: s.Next, Action: s.Action}
 	for _, k := range s.Spec.Keys {

@@ -18,7 +18,6 @@ import (
 
 // An ID is an ID of any type of package idtype.
 type ID interface {
-	encoding.TextAppender
 	encoding.BinaryAppender
 	String() string
 	IsZero() bool
