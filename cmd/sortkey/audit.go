@@ -27,7 +27,9 @@ func (c *app) auditCommand() *cobra.Command {
 primary key. It can miss rows that are inserted or deleted while it runs. The
 findings are:
 
-    malformed     not an ID of the type
+    malformed     not an ID of the type: a negative number (except a spread64),
+                  reserved bits set, a uuid that is not a sno, or, for uuid7, a
+                  variant other than RFC 9562's
     zero          the zero ID, or the nil UUID
     future        the time of the ID is more than 1 s after the server's clock
     apart         the time of the ID and the column --created-at differ by more
