@@ -24,7 +24,7 @@ func (c *app) eachInput(ctx context.Context, args []string, flush func() error, 
 	}
 	lines := bufio.NewReaderSize(flushingReader{ctx, c.In, flush}, 1<<16)
 	for number := 1; ; number++ {
-		line, readErr := lines.ReadString('\n')
+		line, readErr := readLine(lines)
 		if number == 1 {
 			line = strings.TrimPrefix(line, "\ufeff") // byte order mark
 		}
@@ -40,6 +40,20 @@ func (c *app) eachInput(ctx context.Context, args []string, flush func() error, 
 			return fmt.Errorf("standard input, after line %d: %w", number-1, readErr)
 		}
 	}
+}
+
+// readLine returns a line, or the beginning of a line that is longer than the buffer and
+// thus than any ID.
+func readLine(r *bufio.Reader) (string, error) {
+	b, err := r.ReadSlice('\n')
+	if err != bufio.ErrBufferFull {
+		return string(b), err
+	}
+	line := string(b[:100]) + "…"
+	for err == bufio.ErrBufferFull {
+		_, err = r.ReadSlice('\n')
+	}
+	return line, err
 }
 
 // A flushingReader calls flush before each read. A read ends when ctx is done, even if

@@ -358,7 +358,7 @@ func TestLines(t *testing.T) {
 		{long + "\n779948984983728128\n", `not an ID: "` + strings.Repeat("7", 60) + `"; want`, 1},
 		{"779948984983728128\n" + long, `not an ID: "777`, 1},
 		{"x\n\ufeff779948984983728128\n", `not an ID: "x", "\ufeff779948984983728128"; want`, 0},
-		{strings.Repeat(" ", 1<<16) + "779948984983728128\n779948984983728128", "", 2},
+		{strings.Repeat(" ", 1<<16) + "779948984983728128\n779948984983728128", `not an ID: "`, 1},
 	} {
 		out, errs, code := execute(t, tt.in, "inspect", "-o", "json")
 		if strings.Count(out, "\n") != tt.results || !strings.Contains(errs, tt.want) || (code == exitOK) != (tt.want == "") {
