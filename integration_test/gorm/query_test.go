@@ -682,6 +682,10 @@ func TestArrays(t *testing.T) {
 		plucks(t, "an empty slice", g.Where("id = 10"), "items IS NULL", true)
 		fails(t, "a slice of one", g.Create(&slice{ID: 11, Items: []idtype.Snowflake{7}}).Error, nil, "")
 		fails(t, "a slice of two", g.Create(&slice{ID: 11, Items: []idtype.Snowflake{7, 8}}).Error, nil, "")
-		fails(t, "reading into a slice", g.Find(&[]slice{}, "id = 3").Error, nil, "")
+		// Since Go 1.27, pgx scans a column into a slice. Before, that is an error.
+		var read []slice
+		if err := g.Find(&read, "id = 3").Error; err == nil && (len(read) != 1 || !slices.Equal(read[0].Items, want[2].Items)) {
+			t.Errorf("reading into a slice: got %v, want an error or %v", read, want[2].Items)
+		}
 	})
 }
