@@ -13,6 +13,7 @@ import (
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 )
 
 // advanceGates are the steps of a call before which a session stops, as the model calls them.
@@ -184,7 +185,7 @@ func (r *advanceRun) move(t *testing.T, i int, place string) string {
 		go func() {
 			var value int64
 			if err := conn.QueryRow(context.WithoutCancel(t.Context()), "select model.next_snowflake(0)").Scan(&value); err != nil {
-				result <- "!" + sqlState(err)
+				result <- "!" + pgerror.State(err)
 				return
 			}
 			result <- fmt.Sprintf(">%d", value)

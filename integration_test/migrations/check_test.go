@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/pglease"
@@ -199,7 +200,7 @@ func TestCheckSetting(t *testing.T) {
 		for _, value := range []string{"1024", "-1", "'007'", "x", "'1;2'", "99999999999"} {
 			set(value)
 			check(migrations.ErrNoNode, "needs the setting sortkey.node, which is '"+strings.Trim(value, "'")+"', no node number of snowflake (choose")
-			if _, err := db.SQL(t).ExecContext(ctx, "INSERT INTO orders VALUES (DEFAULT)"); sqlState(err) != "22023" {
+			if _, err := db.SQL(t).ExecContext(ctx, "INSERT INTO orders VALUES (DEFAULT)"); pgerror.State(err) != "22023" {
 				t.Errorf("%s: expected the insert to fail with SQLSTATE 22023, got %v", value, err)
 			}
 		}
@@ -285,7 +286,7 @@ func TestSettingByRole(t *testing.T) {
 			t.Errorf("expected the node number of the database, got %d", n)
 		}
 		// A session that chooses its number checks it, too.
-		if _, err := role.ExecContext(ctx, "RESET ALL; SET sortkey.node = 22; SELECT sortkey.next_snowflake()"); sqlState(err) != "55000" {
+		if _, err := role.ExecContext(ctx, "RESET ALL; SET sortkey.node = 22; SELECT sortkey.next_snowflake()"); pgerror.State(err) != "55000" {
 			t.Errorf("expected SQLSTATE 55000 for an unreserved number, got %v", err)
 		}
 	})

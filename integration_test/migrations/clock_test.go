@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -122,7 +123,7 @@ func (l *genClockLoad) run(ctx context.Context, c *stormClient) error {
 		err := c.insert(context.WithoutCancel(ctx), n)
 		took := time.Since(start)
 		l.tried.Add(1)
-		switch sqlState(err) {
+		switch pgerror.State(err) {
 		case "55000": // object_not_in_prerequisite_state
 			if !strings.Contains(err.Error(), "the last ID of "+f.clock()) {
 				return err

@@ -16,6 +16,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 )
 
 // genCrashTables creates two tables. The default of one is a next_ function. The
@@ -52,7 +53,7 @@ func startLoad(t *testing.T, db *pgtest.DB, clients int, inserts []string) *genL
 	for i, conn := range genConns(t, db, clients) {
 		l.wg.Go(func() {
 			l.errs[i] = l.insert(ctx, conn, i, inserts)
-			if sqlState(l.errs[i]) == "23505" { // unique_violation
+			if pgerror.State(l.errs[i]) == "23505" { // unique_violation
 				l.failed.Store(&l.errs[i])
 			}
 		})
@@ -71,7 +72,7 @@ func (l *genLoad) insert(ctx context.Context, conn *pgx.Conn, client int, insert
 			return err
 		}
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if sqlState(err) == "55000" && strings.Contains(err.Error(), " is behind ") {
+		if pgerror.State(err) == "55000" && strings.Contains(err.Error(), " is behind ") {
 			l.behind.Add(1)
 			continue
 		}
@@ -108,7 +109,7 @@ func (l *genLoad) end() []string {
 	var all []string
 	for i, ids := range l.returned {
 		// A server that stops returns admin_shutdown or crash_shutdown.
-		if code := sqlState(l.errs[i]); code != "" && !strings.HasPrefix(code, "57P0") && code != "57014" {
+		if code := pgerror.State(l.errs[i]); code != "" && !strings.HasPrefix(code, "57P0") && code != "57014" {
 			l.t.Error(l.errs[i])
 		}
 		all = append(all, ids...)

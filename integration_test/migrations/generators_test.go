@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -355,7 +356,7 @@ func TestServerSequenceEnd(t *testing.T) {
 		genEach(t, len(conns), func(i int) error {
 			for range 200 {
 				_, err := conns[i].Exec(t.Context(), "select sortkey.next_spread64(1)")
-				if sqlState(err) != "55000" { // object_not_in_prerequisite_state
+				if pgerror.State(err) != "55000" { // object_not_in_prerequisite_state
 					return fmt.Errorf("expected SQLSTATE 55000 because the clock is behind, got %w", err)
 				}
 			}
@@ -498,7 +499,7 @@ func TestServerAdvance(t *testing.T) {
 		got := map[string]int{}
 		for range 5 {
 			_, err := conn.Exec(t.Context(), advance)
-			got[sqlState(err)]++
+			got[pgerror.State(err)]++
 			if err != nil {
 				wantSQLState(t, err, "53400", advance, "public.slow has 1 IDs per 3000 ms", "for 1000 ms", "use a format with more IDs per millisecond")
 			}

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -97,12 +97,6 @@ func waitUntil(t testing.TB, db *pgtest.DB, condition string, args ...any) {
 	})
 }
 
-// sessionWaits returns when a session waits for a lock.
-func sessionWaits(t testing.TB, db *pgtest.DB, pid uint32) {
-	t.Helper()
-	waitUntil(t, db, "EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock')", pid)
-}
-
 // explain returns the plan of a statement.
 func explain(t testing.TB, conn *pgx.Conn, options, sql string) string {
 	t.Helper()
@@ -158,23 +152,12 @@ func fails(t testing.TB, conn *pgx.Conn, code, sql string, parts ...string) {
 // contains all parts.
 func wantSQLState(t testing.TB, err error, code, operation string, parts ...string) {
 	t.Helper()
-	if sqlState(err) != code {
+	if pgerror.State(err) != code {
 		t.Fatalf("%s: expected an error of SQLSTATE %s, got %v", operation, code, err)
 	}
-	var pg *pgconn.PgError
-	errors.As(err, &pg)
 	for _, p := range parts {
-		if text := pg.Message + " " + pg.Hint; !strings.Contains(text, p) {
+		if text := pgerror.Message(err) + " " + pgerror.Hint(err); !strings.Contains(text, p) {
 			t.Errorf("%s: expected an error with %q, got %s", operation, p, text)
 		}
 	}
-}
-
-// sqlState returns the code of an error, or "" if it has none.
-func sqlState(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return pg.Code
-	}
-	return ""
 }

@@ -559,7 +559,7 @@ func (db partitionDB) behind(t testing.TB, conn *pgx.Conn, sql string) <-chan er
 		_, err := conn.Exec(t.Context(), sql)
 		result <- err
 	}()
-	sessionWaits(t, db.DB, conn.PgConn().PID())
+	pgtest.AwaitLock(t, db.Conn(t), conn.PgConn().PID(), result)
 	return result
 }
 
@@ -600,7 +600,7 @@ func TestPartitionsTwoMaintainers(t *testing.T) {
 			}
 			result := make(chan error, 1)
 			go func() { result <- second(conn, pool, at) }()
-			sessionWaits(t, db.DB, pid)
+			pgtest.AwaitLock(t, db.Conn(t), pid, result)
 			must(t, tx.Commit(ctx))
 			if err := <-result; err != nil {
 				t.Errorf("second maintainer: %v", err)
@@ -1298,7 +1298,7 @@ func TestPartitionsConcurrentDefault(t *testing.T) {
 				}
 				result <- err
 			}()
-			sessionWaits(t, db.DB, second.PgConn().PID())
+			pgtest.AwaitLock(t, db.Conn(t), second.PgConn().PID(), result)
 			must(t, tx.Commit(ctx))
 			if err := <-result; err != nil {
 				t.Errorf("after %s: want no steps, got %v", c.took, err)

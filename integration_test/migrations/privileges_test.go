@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -268,7 +269,7 @@ func TestHostileCaller(t *testing.T) {
 					}
 					// Error messages are formatted with the privileges of the owner, too.
 					for _, call := range installRefused[g.name] {
-						if err := exec("SELECT sortkey." + call); sqlState(err) != "22003" {
+						if err := exec("SELECT sortkey." + call); pgerror.State(err) != "22003" {
 							t.Errorf("%s: expected SQLSTATE 22003, got %v", call, err)
 						}
 					}
@@ -282,7 +283,7 @@ func TestHostileCaller(t *testing.T) {
 							continue
 						}
 						must(t, exec("RESET sortkey."+g.name+"_node")) // the number of this session
-						if err := exec("SELECT " + g.next()); sqlState(err) != code {
+						if err := exec("SELECT " + g.next()); pgerror.State(err) != code {
 							t.Errorf("%s with the setting %q: expected SQLSTATE %s, got %v", g.next(), value, code, err)
 						}
 					}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -165,12 +166,12 @@ func storm(t *testing.T, db *pgtest.DB, schema string) {
 			switch {
 			case err == nil:
 				inserted.Add(1)
-			case sqlState(err) == "57014", sqlState(err) == "55P03" && strings.Contains(err.Error(), "lock timeout"): // query_canceled, lock_not_available
+			case pgerror.State(err) == "57014", pgerror.State(err) == "55P03" && strings.Contains(err.Error(), "lock timeout"): // query_canceled, lock_not_available
 				canceled.Add(1)
 				if err := c.holdsNone(t.Context()); err != nil {
 					return err
 				}
-			case sqlState(err) == "57P01", sqlState(err) == "" && c.ended(): // admin_shutdown
+			case pgerror.State(err) == "57P01", pgerror.State(err) == "" && c.ended(): // admin_shutdown
 				terminated.Add(1)
 			default:
 				return err
@@ -356,9 +357,9 @@ func TestServerStopped(t *testing.T) {
 				switch {
 				case err == nil:
 					created.Add(1)
-				case sqlState(err) == "55P03" && strings.Contains(err.Error(), held):
+				case pgerror.State(err) == "55P03" && strings.Contains(err.Error(), held):
 					locked.Add(1)
-				case sqlState(err) == "55000" && strings.Contains(err.Error(), " is behind "):
+				case pgerror.State(err) == "55000" && strings.Contains(err.Error(), " is behind "):
 					behind.Add(1)
 				default:
 					return err
@@ -386,7 +387,7 @@ func TestServerStopped(t *testing.T) {
 			signal("CONT")
 			genSetClock(t, db, fast(fmt.Sprintf("%d hours", round+1)))
 			if last {
-				if err := <-done; sqlState(err) != "57P01" { // admin_shutdown
+				if err := <-done; pgerror.State(err) != "57P01" { // admin_shutdown
 					t.Errorf("expected the session to be terminated, got %v", err)
 				}
 			} else {
@@ -521,7 +522,7 @@ func TestServerValuesTaken(t *testing.T) {
 		genEach(t, clients, func(i int) error {
 			for time.Since(start) < duration {
 				_, err := conns[i].Exec(ctx, "insert into ids values ("+f.nextNode()+")")
-				switch sqlState(err) {
+				switch pgerror.State(err) {
 				case "":
 					if err != nil {
 						return err

@@ -59,7 +59,7 @@ func (b *board) blocked(s *session, sql string, args []any, release func()) {
 		_, err := s.rows(sql, args...)
 		done <- err
 	}()
-	pgtest.AwaitLock(b, b.old.conn, s.conn, done)
+	pgtest.AwaitLock(b, b.old.conn, s.conn.PgConn().PID(), done)
 	release()
 	must(b, <-done)
 }

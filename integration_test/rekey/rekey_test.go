@@ -15,6 +15,7 @@ import (
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/rekey"
 )
@@ -306,7 +307,7 @@ func (s *session) fails(code, sql string, args ...any) {
 	if s.conn.PgConn().TxStatus() != 'I' {
 		s.do("ROLLBACK")
 	}
-	if got := pgtest.SQLState(err); got != code {
+	if got := pgerror.State(err); got != code {
 		s.t.Errorf("expected an error of SQLSTATE %s, got %v\nfrom: %s %v", code, err, sql, args)
 	}
 }

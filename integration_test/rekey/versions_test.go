@@ -15,6 +15,7 @@ import (
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/rekey"
 )
 
@@ -460,7 +461,7 @@ func TestPrivileges(t *testing.T) {
 				{"report", "UPDATE orders SET status = 'open'", insufficientPrivilege},
 				{"report", "DELETE FROM reviews", insufficientPrivilege},
 			} {
-				if _, err := roles[c.role].rows(c.sql); pgtest.SQLState(err) != c.code {
+				if _, err := roles[c.role].rows(c.sql); pgerror.State(err) != c.code {
 					t.Errorf("%s by search_path %s: %s: expected the code %q, got %v", c.role, path, c.sql, c.code, err)
 				}
 			}
