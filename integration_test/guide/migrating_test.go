@@ -131,7 +131,7 @@ func TestMigratingSQL(t *testing.T) {
 				}
 			}
 		})
-		all := docs.SQL(t, "migrating", "role", "parameter", "checks", "payments")[:3] // TestFirstSQL runs the last one
+		all := docs.SQL(t, "migrating", "role", "parameter", "checks", "payments")
 		for _, p := range append(all, docs.SQL(t, "coming-from", "goose", "identity", "backfill")...) {
 			p.SQL = roles.Replace(p.SQL)
 			switch p.Name {
@@ -181,6 +181,9 @@ func TestMigratingSQL(t *testing.T) {
 				p.Run(t, db)
 				has(t, p.Name, lines(t, conn, `SELECT min(sortkey.sno_time(key)) = '2026-11-01Z', max(sortkey.sno_time(key)) = '2026-11-01Z',
 					count(DISTINCT key), min(sortkey.sno_node(key)), (array_agg(id ORDER BY id) = array_agg(id ORDER BY key)) FROM documents`), "t|t|10|65535|t")
+			case "payments": // see TestFirstSQL
+			default:
+				t.Errorf("no test runs %s", p.Name)
 			}
 		}
 		// Down fails while a column uses a domain, and works afterwards.

@@ -139,7 +139,7 @@ func TestOperationsSQL(t *testing.T) {
 					t.Errorf("expected an error without a number, got %v", err)
 				}
 			default:
-				t.Errorf("no test runs [%s]", p.Name)
+				t.Errorf("no test runs %s", p.Name)
 			}
 		}
 	})

@@ -224,6 +224,8 @@ func TestSecurityGrants(t *testing.T) {
 				if !strings.Contains(got, "for_all | 0 | PUBLIC") || !strings.Contains(got, "for_many | 0 | PUBLIC, app") {
 					t.Errorf("expected functions granted to PUBLIC in the list, got\n%s", got)
 				}
+			default:
+				t.Errorf("no test runs %s", p.Name)
 			}
 		}
 	})

@@ -44,13 +44,14 @@ func Page(t testing.TB, name string) string {
 // pieces.
 func SQL(t testing.TB, page string, names ...string) (pieces []Piece) {
 	t.Helper()
-	for _, p := range all(t, page) {
+	found := all(t, page)
+	for _, p := range found {
 		if !slices.Contains(names, p.Name) {
 			t.Errorf("docs/%s.md: no test runs %s", page, p.Name)
 		}
 	}
 	for _, name := range names {
-		pieces = append(pieces, One(t, page, name))
+		pieces = append(pieces, Find(t, found, name))
 	}
 	return pieces
 }
@@ -77,13 +78,17 @@ func all(t testing.TB, page string) (pieces []Piece) {
 // One returns a piece of a page.
 func One(t testing.TB, page, name string) Piece {
 	t.Helper()
-	for _, p := range all(t, page) {
-		if p.Name == name {
-			return p
-		}
+	return Find(t, all(t, page), name)
+}
+
+// Find returns the piece with a name.
+func Find(t testing.TB, pieces []Piece, name string) Piece {
+	t.Helper()
+	i := slices.IndexFunc(pieces, func(p Piece) bool { return p.Name == name })
+	if i < 0 {
+		t.Fatalf("no SQL has the name %s", name)
 	}
-	t.Fatalf("docs/%s.md has no SQL with the name %s", page, name)
-	return Piece{}
+	return pieces[i]
 }
 
 // File returns the pieces of a file of SQL. Each follows a comment with its name in brackets.
