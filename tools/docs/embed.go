@@ -17,7 +17,7 @@ var (
 	// and pieces of the file.
 	block = regexp.MustCompile("(?m)(^ *<!-- (sql|\\S+\\.[a-z]+)((?: \\S+)*) -->\n)?^( *)```(go|sql|yaml|json)\n(?:.*\n)*? *```$")
 	// heading matches the line above a piece.
-	heading = regexp.MustCompile(`^\s*(?://|--|#) \[([a-z0-9-]*)\]\n$`)
+	heading = regexp.MustCompile(`^# \[([a-z0-9-]*)\]\n$`)
 )
 
 // embed returns a Markdown file with each block of Go, YAML or JSON replaced by
