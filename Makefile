@@ -62,7 +62,7 @@ $(LINTER):
 
 unit: ## unit tests, and one iteration of each benchmark
 	go test $(RACE) $$(go list ./... | grep -v '/migrations$$')
-	@# The race detector makes these tests slow, and the order of the simulation random. Only the simulation runs concurrently, also with it.
+	@# These tests skip the race detector, or most of their seeds with it: it makes them slow, and the order of the simulation random.
 	go test -run '^(TestSimulation|TestDifferential)' ./nodelease ./pgxcodec
 	go test ./migrations
 	@# With an int of 32 bits, only in CI, because it compiles everything again.

@@ -17,7 +17,7 @@ func (c *app) migrateCheckCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check an installation by any tool",
 		Long: `Check prints the results of doctor about the installation and the defaults:
-missing migrations and objects, layouts other than those of the flags, and
+migrations and objects that are missing, layouts that differ from the flags, and
 defaults whose node number is missing or isn't reserved. It exits with code 1
 if there are any. It needs only USAGE on the schema.
 
