@@ -63,11 +63,13 @@ func idShapes[V sqltypes.ID](v V) []any {
 		sqltypes.Array[V]{v, v}, &sqltypes.Array[V]{v}, sqltypes.Array[V](nil), sqltypes.Array[sqltypes.Optional[V]]{o, {}}, []sqltypes.Array[V]{{v}})
 }
 
-// differentialValues are the shapes of each type, with the type's column.
-var differentialValues = []struct {
-	home   string
+// A differentialValue is the shapes of one type.
+type differentialValue struct {
+	home   string // the type's column
 	values []any
-}{
+}
+
+var differentialValues = []differentialValue{
 	{"", shapes(int64(7))}, {"", shapes("7")}, {"", shapes(sno.UUID())}, {"", shapes(pgtype.UUID{Bytes: sno.UUID(), Valid: true})},
 	{"", shapes(pgtype.Int8{Int64: 7, Valid: true})}, {"", shapes([10]byte(sno))}, {"", shapes(time.Unix(1e9, 0).UTC())}, {"", shapes(prefixedID{sno})}, {"", shapes(behind{&sno})},
 	{"bigint", idShapes(snowflake)}, {"bigint", idShapes(idtype.Snowflake(7))}, {"bigint", idShapes(snowflakeSI)}, {"bigint", idShapes(uid60)}, {"bigint", idShapes(spread64)},

@@ -421,6 +421,10 @@ func (w textChars) Scan(src []byte, target any) error {
 		return w.unusual(target)
 	}
 	if w.own() {
+		if i := len(bytes.TrimRight(src, " ")); i < len(src) { // Scan would take them for the padding of char(n)
+			return &idtype.ParseError{Type: typename.Of(w.of.typ), Want: "the ID's text without spaces", Input: string(src[:min(len(src), maxErrorInput)]),
+				Pos: i, Reason: `invalid character " "`, Err: idtype.ErrSyntax}
+		}
 		return scan(target, string(src))
 	}
 	if err := w.of.parse(src, reflect.ValueOf(target).Elem().Field(0).Addr().Interface()); err != nil {
