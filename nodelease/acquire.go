@@ -59,15 +59,38 @@ func (o Options) unique() string { return o.Holder + " " + crand.Text() }
 // acquire claims a number for a holder. If an earlier call with the same holder
 // failed although the store had granted a number, acquire gets that number.
 func acquire(ctx context.Context, store Store, pool Pool, o Options, holder string) (*Keeper, error) {
+	g := &grants{store: store, pool: pool}
+	k, err := g.acquire(ctx, o, holder)
+	if g.end(k) && err != nil {
+		err = rejectedError{err}
+	}
+	return k, err
+}
+
+// grants are the claims that a store grants to one holder.
+type grants struct {
+	store Store
+	pool  Pool
+
+	mu      sync.Mutex
+	pending int // calls that haven't returned
+	claims  []Claim
+	ended   bool
+	used    *Keeper // with the claim that is used
+}
+
+// acquire is acquire without the release of claims that it got too late.
+func (g *grants) acquire(ctx context.Context, o Options, holder string) (*Keeper, error) {
+	pool := g.pool
 	begun, wait := time.Now(), max(o.Wait, 0)
 	var cause error // the last error that isn't a timeout, reported together with a later timeout
 	var logBusy, logFailure sync.Once
 	for poll := firstPoll; ; poll *= 2 {
 		sent := time.Now()
 		r := o.request(holder, o.TTL)
-		c, err := claim(ctx, store, pool, r)
+		c, err := g.claim(ctx, r)
 		if err == nil {
-			return newKeeper(store, pool, o, r, c, sent), nil
+			return newKeeper(g.store, pool, o, r, c, sent), nil
 		}
 		left := wait - time.Since(begun)
 		if permanent(err, left) {
@@ -87,12 +110,6 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 		if left > 0 {
 			pause(ctx, min(jitter(poll), left))
 		}
-		if late := (untrustedError{}); errors.As(err, &late) && (ctx.Err() != nil || left <= 0) {
-			// No other attempt uses the claim.
-			c.TTL = r.grantedTTL(c.TTL)
-			_ = release(store, pool, c, c.After)
-			err = rejectedError{err}
-		}
 		if timeout := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled); !timeout {
 			cause = err
 		} else if cause != nil {
@@ -111,36 +128,77 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 }
 
 // claim calls the store once and checks its answer.
-func claim(ctx context.Context, store Store, pool Pool, r Request) (Claim, error) {
+func (g *grants) claim(ctx context.Context, r Request) (Claim, error) {
 	sent := time.Now()
-	c, err := bounded(ctx, r.TTL/2, func(ctx context.Context) (Claim, error) { return store.Claim(ctx, pool, r) })
+	g.mu.Lock()
+	g.pending++
+	g.mu.Unlock()
+	c, err := bounded(ctx, r.TTL/2, func(ctx context.Context) (Claim, error) {
+		c, err := g.store.Claim(ctx, g.pool, r)
+		g.returned(r, c, err)
+		return c, err
+	})
 	took := time.Since(sent)
 	var busy *BusyError
 	switch {
 	case errors.As(err, &busy):
-		return c, fmt.Errorf("%w (local clock %s, %d in Pool.Reserved)", err, stamp(r.Now), len(pool.Reserved))
+		return c, fmt.Errorf("%w (local clock %s, %d in Pool.Reserved)", err, stamp(r.Now), len(g.pool.Reserved))
 	case err != nil:
 		return c, err
-	case c.Number < 0 || c.Number >= pool.Size || pool.reserves(c.Number):
-		err = fmt.Errorf("store granted number %d; want 0 to %d, not in Pool.Reserved", c.Number, pool.Size-1)
+	case c.Number < 0 || c.Number >= g.pool.Size || g.pool.reserves(c.Number):
+		err = fmt.Errorf("store granted number %d; want 0 to %d, not in Pool.Reserved", c.Number, g.pool.Size-1)
 	case c.Holder != r.Holder || c.TTL < 0 || c.TTL > 0 && c.TTL < minTTL:
 		err = fmt.Errorf("store granted number %d to %q for %v; want holder %q and at least %v", c.Number, c.Holder, c.TTL, r.Holder, minTTL)
 	case c.After >= r.Now || c.Until <= r.Now:
 		err = fmt.Errorf("store granted number %d after %s until %s; want a range that contains the clock's %s", c.Number, stamp(c.After), stamp(c.Until), stamp(r.Now))
 	case took >= window(r.grantedTTL(c.TTL)):
 		// The store grants less than half of Options.TTL. The next attempt gets the same claim.
-		return c, untrustedError{fmt.Errorf("store granted number %d for %v, but answered after %v, when the claim is no longer trusted; check the connection to the store", c.Number, r.grantedTTL(c.TTL), took.Round(time.Millisecond))}
+		return c, fmt.Errorf("store granted number %d for %v, but answered after %v, when the claim is no longer trusted; check the connection to the store", c.Number, r.grantedTTL(c.TTL), took.Round(time.Millisecond))
 	default:
 		return c, nil
 	}
 	return c, rejectedError{err}
 }
 
-// An untrustedError means that the store granted a number, and its answer came too late. The next
-// attempt of the holder gets the same claim.
-type untrustedError struct{ error }
+// returned records the result of a call, which can be late.
+func (g *grants) returned(r Request, c Claim, err error) {
+	c.TTL = r.grantedTTL(c.TTL)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pending--
+	if err != nil || c.Holder != r.Holder {
+		return
+	}
+	g.claims = append(g.claims, c)
+	if g.ended {
+		g.releaseUnused()
+	}
+}
 
-func (e untrustedError) Unwrap() error { return e.error }
+// end releases all claims but that of a Keeper, which can be nil, now and when calls return
+// later. It reports whether there are any, or can be.
+func (g *grants) end(used *Keeper) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended, g.used = true, used
+	return g.releaseUnused() || g.pending > 0
+}
+
+// releaseUnused releases all claims but the used one, and reports whether there are any.
+// Until end, attempts may still use them: the store repeats a claim for its holder. The
+// caller holds g.mu.
+func (g *grants) releaseUnused() (found bool) {
+	for _, c := range g.claims {
+		if k := g.used; k == nil || k.number != c.Number || k.term != c.Term {
+			found = true
+			go func() {
+				_ = untilReleased(context.Background(), c.TTL, func() error { return release(g.store, g.pool, c, c.After) })
+			}()
+		}
+	}
+	g.claims = nil
+	return found
+}
 
 // maxGrace is the longest time that a store's call may take to return after its
 // context has ended.

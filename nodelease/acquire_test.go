@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sortkey/sortkey/nodelease"
@@ -320,10 +321,42 @@ func TestAcquireLate(t *testing.T) {
 				t.Errorf("%s: expected %v after %v, got %v, %v after %v", test.name, test.is, test.within, k, err, waited)
 			}
 			cancel()
-			// A number that the store grants later expires like any other claim.
-			time.Sleep(51 * time.Second)
+			// A number that the store grants later is released.
+			time.Sleep(time.Until(begun.Add(20 * time.Second)))
+			synctest.Wait()
 			store.set(nil)
 			closes(t, acquire(t, store, pool(1), nodelease.Options{Wait: -1}))
+			if calls := store.noted("Release"); len(calls) != 2 {
+				t.Errorf("%s: want two releases, of the late claim and of the last one, got %+v", test.name, calls)
+			}
+		}
+	})
+}
+
+// A late answer to an earlier attempt is for the claim that a later attempt got, and doesn't
+// release it. If the Keeper has renewed its claim meanwhile, the store grants another number, which
+// is released.
+func TestAcquireLateAttempt(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		for _, before := range []time.Duration{0, 30 * time.Second} {
+			store := new(faulty)
+			store.set(func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+				if c.what == "Claim" && len(store.noted("Claim")) == 1 {
+					return late(before, 40*time.Second-before)(ctx, c, do)
+				}
+				return do()
+			})
+			k := acquire(t, &heedless{store}, pool(2), nodelease.Options{})
+			time.Sleep(30 * time.Second) // the answer has come, and no claim has expired
+			if err := k.Err(); err != nil {
+				t.Errorf("executed after %v: want the claim to last, got %v", before, err)
+			}
+			other := acquire(t, store, pool(2), nodelease.Options{Wait: -1})
+			if k.Number() == other.Number() {
+				t.Errorf("executed after %v: want two numbers, got %d twice", before, k.Number())
+			}
+			closes(t, other)
+			closes(t, k)
 		}
 	})
 }
@@ -357,6 +390,7 @@ func TestAcquireUntrusted(t *testing.T) {
 		if _, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{TTL: 3 * time.Second, Wait: -1}); err == nil || !strings.Contains(err.Error(), "no longer trusted") {
 			t.Errorf("want an error for the only attempt, got %v", err)
 		}
+		synctest.Wait()
 		closes(t, acquire(t, store, pool(1), nodelease.Options{TTL: 3 * time.Second, Wait: -1}))
 	})
 }

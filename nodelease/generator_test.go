@@ -556,6 +556,28 @@ func TestGeneratorLateRelease(t *testing.T) {
 	})
 }
 
+// A claim that is granted after the generator has given up waiting for it is released. The
+// generator claims again as another holder, so that the release can't end its next claim.
+func TestGeneratorLateClaim(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g := generator(t, store, pool(3), nodelease.Options{Wait: -1})
+		store.set(down)
+		<-g.Keeper().Lost()
+		store.set(only("Claim", late(0, 20*time.Second)))
+		time.Sleep(14 * time.Second)
+		store.set(nil) // for the second attempt, after 15 s
+		time.Sleep(time.Minute)
+		if stats := g.Keeper().Stats(); g.Keeper().Err() != nil || stats.Age < 55*time.Second {
+			t.Errorf("want a claim that lasts since the store answered in time, got %+v, %v", stats, g.Keeper().Err())
+		}
+		for range 2 {
+			defer closes(t, acquire(t, store, pool(3), nodelease.Options{Wait: -1}))
+		}
+		closes(t, g)
+	})
+}
+
 // The MaxWait of the config also limits the wait for the next claim.
 func TestGeneratorMaxWait(t *testing.T) {
 	for _, maxWait := range []time.Duration{-1, 0, 3 * time.Second} {

@@ -209,15 +209,8 @@ func (k *Keeper) keep(ctx context.Context) {
 		close(k.lost)
 		k.o.Logger.Warn("node number lost", "pool", k.pool.Name, "number", k.number, "error", err)
 	}
-	err := k.release()
-	// Retry the release of a lost number. In a store whose claims live as long as a
-	// connection, the number would otherwise stay held. In other stores the claim
-	// expires anyway.
-	for tries := 0; err != nil && ctx.Err() == nil && tries < 30; tries++ {
-		ttl, _ := k.trust()
-		pause(ctx, jitter(ttl/3))
-		err = k.release()
-	}
+	ttl, _ := k.trust()
+	err := untilReleased(ctx, ttl, k.release)
 	if err != nil {
 		err = fmt.Errorf("nodelease: release number %d of pool %q: %w", k.number, k.pool.Name, err)
 		k.o.Logger.Warn("node number not released", "pool", k.pool.Name, "number", k.number, "error", err)
@@ -397,6 +390,17 @@ func (k *Keeper) release() error {
 		highWaterMark = max(minted(), k.after)
 	}
 	return release(k.store, k.pool, c, highWaterMark)
+}
+
+// untilReleased retries the release of a lost number. In a store whose claims live as long as a
+// connection, the number would otherwise stay held. In other stores the claim expires anyway.
+func untilReleased(ctx context.Context, ttl time.Duration, release func() error) error {
+	err := release()
+	for tries := 0; err != nil && ctx.Err() == nil && tries < 30; tries++ {
+		pause(ctx, jitter(ttl/3))
+		err = release()
+	}
+	return err
 }
 
 func release(store Store, pool Pool, c Claim, highWaterMark int64) error {

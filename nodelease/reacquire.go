@@ -44,8 +44,8 @@ func (g *Generator[T]) begin(ctx context.Context, holder string) (*tenure[T], er
 	return &tenure[T]{k, built, make(chan struct{})}, nil
 }
 
-// A rejectedError means that the store granted a number to its holder, and this process
-// rejected or released it. The holder must not claim again: if a Release is late, the
+// A rejectedError means that the store granted a number to its holder, or still may, and this
+// process rejects or releases it. The holder must not claim again: if a Release is late, the
 // holder would get the same claim, and the Release would end it.
 type rejectedError struct{ error }
 
