@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -24,10 +26,25 @@ func readSpec(name string) (rekey.Spec, error) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&spec); err != nil {
+	err = decoder.Decode(&spec)
+	if err == nil && decoder.Decode(&struct{}{}) != io.EOF {
+		err = errors.New("want one object, got more text after it")
+	}
+	if err != nil {
 		return spec, cli.Usagef("%s: %s; sortkey rekey --help shows an example", name, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return spec, nil
+}
+
+// runSpec is run for a command with the argument FILE.
+func (f *rekeyFlags) runSpec(c *app, do func(context.Context, database, rekey.Spec) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		spec, err := readSpec(args[0])
+		if err != nil {
+			return err
+		}
+		return f.run(c, cmd, func(ctx context.Context, db database) error { return do(ctx, db, spec) })
+	}
 }
 
 func (c *app) rekeyInspectCommand() *cobra.Command {
@@ -42,19 +59,13 @@ nothing, but reads the tables. If there are problems, the exit code is 1.
 
 With --sql, it prints the SQL of all steps.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			spec, err := readSpec(args[0])
+		RunE: flags.runSpec(c, func(ctx context.Context, db database, spec rekey.Spec) error {
+			plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
 			if err != nil {
 				return err
 			}
-			return flags.run(c, cmd, func(ctx context.Context, db database) error {
-				plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
-				if err != nil {
-					return err
-				}
-				return c.printPlan(plan, sql)
-			})
-		},
+			return c.printPlan(plan, sql)
+		}),
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&sql, "sql", false, "print the SQL of all steps")

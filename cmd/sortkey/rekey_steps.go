@@ -22,25 +22,19 @@ func (c *app) rekeyExpandCommand() *cobra.Command {
 after another. New rows get both keys from then on. If inspect finds problems,
 expand changes nothing.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			spec, err := readSpec(args[0])
+		RunE: flags.runSpec(c, func(ctx context.Context, db database, spec rekey.Spec) error {
+			if !flags.dryRun {
+				return rekey.Expand(ctx, db.std, spec, flags.options)
+			}
+			plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
 			if err != nil {
 				return err
 			}
-			return flags.run(c, cmd, func(ctx context.Context, db database) error {
-				if !flags.dryRun {
-					return rekey.Expand(ctx, db.std, spec, flags.options)
-				}
-				plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
-				if err != nil {
-					return err
-				}
-				if len(plan.Problems) > 0 {
-					return c.printPlan(plan, false)
-				}
-				return c.printSQL(plan.Step(rekey.StepExpand))
-			})
-		},
+			if len(plan.Problems) > 0 {
+				return c.printPlan(plan, false)
+			}
+			return c.printSQL(plan.Step(rekey.StepExpand))
+		}),
 	}
 	flags.addStep(cmd)
 	return cmd

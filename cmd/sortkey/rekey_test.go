@@ -1,11 +1,40 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/rekey"
 )
+
+// A file with a second object would be read in part.
+func TestReadSpec(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "spec.json")
+	for text, want := range map[string]string{
+		`{"keys": [{"table": "orders"}]} ` + "\n":  "",
+		`{"keys": []} {"keys": []}`:                "want one object, got more text after it",
+		`{"keys": []}}`:                            "want one object, got more text after it",
+		`{"keys": [], "references": [], "key": 1}`: `unknown field "key"`,
+		`{"keys": [`:                               "unexpected EOF",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := readSpec(file)
+		var usage *cli.UsageError
+		if want == "" && err == nil {
+			continue
+		}
+		if !errors.As(err, &usage) || !strings.HasPrefix(err.Error(), file+": "+want+"; ") {
+			t.Errorf("%s: want %q, got %v", text, want, err)
+		}
+	}
+}
 
 func TestFilled(t *testing.T) {
 	for _, c := range []struct {
