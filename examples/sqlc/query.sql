@@ -13,15 +13,6 @@ INSERT INTO vouchers (code, order_id, cents) VALUES ($1, $2, $3) RETURNING *;
 -- name: CopyVisits :copyfrom
 INSERT INTO visits (id, customer_id, page) VALUES ($1, $2, $3);
 
--- name: GetCustomer :one
-SELECT * FROM customers WHERE id = $1;
-
--- name: GetOrder :one
-SELECT * FROM orders WHERE id = $1;
-
--- name: GetVoucher :one
-SELECT * FROM vouchers WHERE code = $1;
-
 -- The next page begins after the last ID of this one.
 -- name: ListOrders :many
 SELECT * FROM orders WHERE id > @after ORDER BY id LIMIT @size;
@@ -30,20 +21,11 @@ SELECT * FROM orders WHERE id > @after ORDER BY id LIMIT @size;
 -- name: OrdersBetween :many
 SELECT * FROM orders WHERE id >= @lo AND id < @hi ORDER BY id;
 
--- name: VisitsBetween :many
-SELECT * FROM visits WHERE id >= @lo AND id < @hi ORDER BY id;
-
 -- name: OrdersReplacing :many
 SELECT id FROM orders WHERE replaces = @id ORDER BY id;
 
--- name: MoveOrders :batchexec
-UPDATE orders SET customer_id = @customer_id WHERE id = @id;
-
 -- name: OrdersByID :many
 SELECT * FROM orders WHERE id = ANY(@ids::order_id[]) ORDER BY id;
-
--- name: CustomersByID :many
-SELECT * FROM customers WHERE id = ANY(@ids::customer_id[]) ORDER BY id;
 
 -- name: VisitsByID :many
 SELECT * FROM visits WHERE id = ANY(@ids::sortkey.uid60[]) ORDER BY id;

@@ -38,20 +38,17 @@ func TestSqlc(t *testing.T) {
 
 		ada := shop.Customer{ID: k.customers[0], Email: "ada"}
 		bob := shop.Customer{ID: k.customers[1], Email: "bob", InvitedBy: sqltypes.OptionalOf(ada.ID)}
-		for _, c := range []shop.Customer{ada, bob} {
+		eve := shop.Customer{ID: k.customers[2], Email: "eve"} // has no orders
+		for _, c := range []shop.Customer{ada, bob, eve} {
 			got, err := q.CreateCustomer(ctx, shop.CreateCustomerParams(c))
 			same(t, got, err, c)
-			got, err = q.GetCustomer(ctx, c.ID)
-			same(t, got, err, c)
 		}
-		customers, err := q.CustomersByID(ctx, []key.CustomerID{bob.ID, ada.ID})
-		same(t, customers, err, []shop.Customer{ada, bob})
 
 		orders := []shop.Order{
-			{ID: k.orders[0], CustomerID: ada.ID, Cents: 100},
+			{ID: k.orders[0], CustomerID: bob.ID, Cents: 100},
 			{ID: k.orders[1], CustomerID: ada.ID, Cents: 200, Replaces: &k.orders[0]},
 			{ID: k.orders[2], CustomerID: ada.ID, Cents: 300},
-			{ID: k.orders[3], CustomerID: ada.ID, Cents: 400, Replaces: &k.orders[2]},
+			{ID: k.orders[3], CustomerID: bob.ID, Cents: 400, Replaces: &k.orders[2]},
 		}
 		for _, o := range orders[:2] {
 			got, err := q.CreateOrder(ctx, shop.CreateOrderParams(o))
@@ -65,10 +62,6 @@ func TestSqlc(t *testing.T) {
 			ids = append(ids, id)
 		})
 		same(t, ids, nil, k.orders[2:])
-		for _, o := range orders {
-			got, err := q.GetOrder(ctx, o.ID)
-			same(t, got, err, o)
-		}
 
 		page, err := q.ListOrders(ctx, shop.ListOrdersParams{Size: 3}) // every order is after the zero ID
 		same(t, page, err, orders[:3])
@@ -83,18 +76,11 @@ func TestSqlc(t *testing.T) {
 		ids, err = q.OrdersReplacing(ctx, &k.orders[0])
 		same(t, ids, err, k.orders[1:2])
 
-		// Bob has no orders so far.
 		joined, err := q.CustomersAndOrders(ctx)
 		same(t, joined, err, []shop.CustomersAndOrdersRow{
-			{ID: ada.ID, OrderID: &k.orders[0]}, {ID: ada.ID, OrderID: &k.orders[1]},
-			{ID: ada.ID, OrderID: &k.orders[2]}, {ID: ada.ID, OrderID: &k.orders[3]}, {ID: bob.ID},
+			{ID: ada.ID, OrderID: &k.orders[1]}, {ID: ada.ID, OrderID: &k.orders[2]},
+			{ID: bob.ID, OrderID: &k.orders[0]}, {ID: bob.ID, OrderID: &k.orders[3]}, {ID: eve.ID},
 		})
-		q.MoveOrders(ctx, []shop.MoveOrdersParams{
-			{CustomerID: bob.ID, ID: k.orders[0]}, {CustomerID: bob.ID, ID: k.orders[3]},
-		}).Exec(func(_ int, err error) { same(t, nil, err, any(nil)) })
-		orders[0].CustomerID, orders[3].CustomerID = bob.ID, bob.ID
-		page, err = q.ListOrders(ctx, shop.ListOrdersParams{Size: 9})
-		same(t, page, err, orders)
 		groups, err := q.OrdersOfCustomers(ctx)
 		same(t, groups, err, []shop.OrdersOfCustomersRow{
 			{CustomerID: ada.ID, Last: k.orders[2], Ids: k.orders[1:3]},
@@ -112,9 +98,7 @@ func TestSqlc(t *testing.T) {
 		}
 		n, err := q.CopyVisits(ctx, rows)
 		same(t, n, err, int64(len(visits)))
-		seen, err := q.VisitsBetween(ctx, shop.VisitsBetweenParams{Lo: visits[0].ID, Hi: visits[2].ID})
-		same(t, seen, err, visits[:2])
-		seen, err = q.VisitsByID(ctx, k.visits[1:])
+		seen, err := q.VisitsByID(ctx, k.visits[1:])
 		same(t, seen, err, visits[1:])
 		seen, err = q.VisitsOfCustomers(ctx, []key.CustomerID{ada.ID, bob.ID})
 		same(t, seen, err, visits[1:])
@@ -125,8 +109,6 @@ func TestSqlc(t *testing.T) {
 		}
 		for _, v := range vouchers {
 			got, err := q.CreateVoucher(ctx, shop.CreateVoucherParams(v))
-			same(t, got, err, v)
-			got, err = q.GetVoucher(ctx, v.Code)
 			same(t, got, err, v)
 		}
 		spent, err := q.VouchersOfOrders(ctx, k.orders)
@@ -207,7 +189,7 @@ func (k sqlcKeys) stored(t *testing.T, db shop.DBTX) {
 		{"SELECT min(replaces)::text FROM orders", k.orders[0].String()},
 		{"SELECT id::text FROM visits WHERE customer_id IS NULL", strconv.FormatInt(int64(k.visits[0]), 10)},
 		{"SELECT code::text FROM vouchers WHERE order_id IS NULL", k.codes[0].String()},
-		{"SELECT count(*)::text FROM customers WHERE invited_by IS NULL", "1"},
+		{"SELECT count(*)::text FROM customers WHERE invited_by IS NULL", "2"},
 	} {
 		var got string
 		err := db.QueryRow(t.Context(), c.query).Scan(&got)
@@ -232,7 +214,7 @@ func newSqlcKeys(t *testing.T) (k sqlcKeys) {
 		t.Fatal(err)
 	}
 	k.orderWindow = [2]key.OrderID{key.OrderID(lo), key.OrderID(hi)}
-	k.customers, k.codes, k.visits = make([]key.CustomerID, 2), make([]idtype.Sno, 2), make([]idtype.UID60, 3)
+	k.customers, k.codes, k.visits = make([]key.CustomerID, 3), make([]idtype.Sno, 2), make([]idtype.UID60, 3)
 	snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
 	if err != nil {
 		t.Fatal(err)

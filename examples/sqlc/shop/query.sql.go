@@ -113,68 +113,6 @@ func (q *Queries) CustomersAndOrders(ctx context.Context) ([]CustomersAndOrdersR
 	return items, nil
 }
 
-const customersByID = `-- name: CustomersByID :many
-SELECT id, email, invited_by FROM customers WHERE id = ANY($1::customer_id[]) ORDER BY id
-`
-
-func (q *Queries) CustomersByID(ctx context.Context, ids []key.CustomerID) ([]Customer, error) {
-	rows, err := q.db.Query(ctx, customersByID, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Customer
-	for rows.Next() {
-		var i Customer
-		if err := rows.Scan(&i.ID, &i.Email, &i.InvitedBy); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const getCustomer = `-- name: GetCustomer :one
-SELECT id, email, invited_by FROM customers WHERE id = $1
-`
-
-func (q *Queries) GetCustomer(ctx context.Context, id key.CustomerID) (Customer, error) {
-	row := q.db.QueryRow(ctx, getCustomer, id)
-	var i Customer
-	err := row.Scan(&i.ID, &i.Email, &i.InvitedBy)
-	return i, err
-}
-
-const getOrder = `-- name: GetOrder :one
-SELECT id, customer_id, replaces, cents FROM orders WHERE id = $1
-`
-
-func (q *Queries) GetOrder(ctx context.Context, id key.OrderID) (Order, error) {
-	row := q.db.QueryRow(ctx, getOrder, id)
-	var i Order
-	err := row.Scan(
-		&i.ID,
-		&i.CustomerID,
-		&i.Replaces,
-		&i.Cents,
-	)
-	return i, err
-}
-
-const getVoucher = `-- name: GetVoucher :one
-SELECT code, order_id, cents FROM vouchers WHERE code = $1
-`
-
-func (q *Queries) GetVoucher(ctx context.Context, code sqltypes.SnoText) (Voucher, error) {
-	row := q.db.QueryRow(ctx, getVoucher, code)
-	var i Voucher
-	err := row.Scan(&i.Code, &i.OrderID, &i.Cents)
-	return i, err
-}
-
 const listOrders = `-- name: ListOrders :many
 SELECT id, customer_id, replaces, cents FROM orders WHERE id > $1 ORDER BY id LIMIT $2
 `
@@ -323,35 +261,6 @@ func (q *Queries) OrdersReplacing(ctx context.Context, id *key.OrderID) ([]key.O
 			return nil, err
 		}
 		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const visitsBetween = `-- name: VisitsBetween :many
-SELECT id, customer_id, page FROM visits WHERE id >= $1 AND id < $2 ORDER BY id
-`
-
-type VisitsBetweenParams struct {
-	Lo idtype.UID60
-	Hi idtype.UID60
-}
-
-func (q *Queries) VisitsBetween(ctx context.Context, arg VisitsBetweenParams) ([]Visit, error) {
-	rows, err := q.db.Query(ctx, visitsBetween, arg.Lo, arg.Hi)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Visit
-	for rows.Next() {
-		var i Visit
-		if err := rows.Scan(&i.ID, &i.CustomerID, &i.Page); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
