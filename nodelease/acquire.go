@@ -35,7 +35,8 @@ const (
 // Acquire fails at once if waiting doesn't help: with [ErrMisconfigured], with
 // [ErrPoolMismatch], and with [ErrClockBehind] if no number is held and the clock can't
 // pass a high-water mark within Options.Wait. ctx limits the call of Acquire, not the
-// life of the claim.
+// life of the claim. If the store grants a number after Acquire has failed, the number is
+// released in the background.
 func Acquire(ctx context.Context, store Store, pool Pool, o Options) (*Keeper, error) {
 	o, err := check(pool, o)
 	if err != nil {
@@ -67,7 +68,8 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 	return k, err
 }
 
-// grants are the claims that a store grants to one holder.
+// grants are the claims that a store grants to one holder. Attempts that fail may have got one,
+// and further attempts then get the same claim.
 type grants struct {
 	store Store
 	pool  Pool
@@ -79,7 +81,7 @@ type grants struct {
 	used    *Keeper // with the claim that is used
 }
 
-// acquire is acquire without the release of claims that it got too late.
+// acquire claims a number, and leaves it to end to release other claims.
 func (g *grants) acquire(ctx context.Context, o Options, holder string) (*Keeper, error) {
 	pool := g.pool
 	begun, wait := time.Now(), max(o.Wait, 0)
@@ -184,8 +186,7 @@ func (g *grants) end(used *Keeper) bool {
 	return g.releaseUnused() || g.pending > 0
 }
 
-// releaseUnused releases all claims but the used one, and reports whether there are any.
-// Until end, attempts may still use them: the store repeats a claim for its holder. The
+// releaseUnused releases all claims but the used one, and reports whether there are any. The
 // caller holds g.mu.
 func (g *grants) releaseUnused() (found bool) {
 	for _, c := range g.claims {
