@@ -23,7 +23,7 @@ var plantedBugs = []struct{ name, file, old, new string }{
 	{"nonce ignored", "leasetest/memory.go", "if !c.Knows(n.nonce) {", "if false {"},
 	{"term and holder ignored", "leasetest/memory.go", "if n.term != c.Term || n.holder != c.Holder {", "c.Nonce = n.nonce\n	if false {"},
 	{"renewal doesn't write the mark", "leasetest/memory.go", "n.highWaterMark, n.expires, n.ttl = max(n.highWaterMark, r.Until),", "n.highWaterMark, n.expires, n.ttl = max(n.highWaterMark, n.after+1),"},
-	{"mark ignored by claims", "leasetest/memory.go", "case n.highWaterMark >= r.Now:", "case false:"},
+	{"mark lowered to the clock of a claim", "leasetest/memory.go", "case n.highWaterMark >= r.Now:", "case func() bool { n.highWaterMark = min(n.highWaterMark, r.Now-1); return false }():"},
 	{"claim after the mark of the last claim", "leasetest/memory.go", `n.holder, n.nonce, n.after, n.term = r.Holder, "", n.highWaterMark, n.term+1`, `n.holder, n.nonce, n.term = r.Holder, "", n.term+1`},
 }
 
