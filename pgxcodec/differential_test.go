@@ -212,7 +212,7 @@ var allowed = []allowance{
 		func(d difference) bool { return !d.encodes && d.adds() && d.isJSON() && d.home != "" }},
 	{"JSON that isn't an ID's. As bytes, pgx takes any of ten bytes for a Sno, and as text, null for a UID60 and {} for an empty Array.",
 		func(d difference) bool {
-			return !d.encodes && !d.adds() && d.isJSON() && (d.isArray() || d.home == "uuid" || d.home == "bytea" || string(d.src) == "null" || string(d.src) == "\x01null")
+			return !d.encodes && !d.adds() && d.isJSON() && (d.isArray() || d.home == "uuid" || d.home == "bytea" || string(bytes.Trim(d.src, "\x01 \t\r\n")) == "null")
 		}},
 	{"A text with a space at its end, which is padding only in char(n).",
 		func(d difference) bool {
