@@ -1,26 +1,23 @@
 package migrations
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
 // at returns a call of T_at with the given SQL expressions as arguments.
-func (f *parityFormat) at(time, sequence, meta, node string) string {
+func (f *format) at(time, sequence, meta, node string) string {
 	args := []string{time, sequence}
 	if f.name == "sno" {
 		args = append(args, "meta => "+meta)
 	}
-	if f.node != nil {
+	if f.hasNodes() {
 		args = append(args, "node => "+node)
 	}
 	return f.function("at") + "(" + strings.Join(args, ", ") + ")"
@@ -45,8 +42,7 @@ func TestAt(t *testing.T) {
 		conn := db.Conn(t)
 		for _, f := range parityInstall(t, db, len(parityConfigs)) {
 			r := idtest.Rand("at " + f.schema + f.name)
-			var times, want []string
-			var sequences, metas, nodes []int
+			var arguments, want []string
 			span := f.last.UnixMilli() - f.first.UnixMilli() // a Duration is too short for some layouts
 			for i := range n {
 				at := time.UnixMilli(f.first.UnixMilli() + r.Int64N(span+1)).Add(time.Duration(r.IntN(1000)) * time.Microsecond)
@@ -61,56 +57,39 @@ func TestAt(t *testing.T) {
 				if at.Before(f.first) {
 					at = f.first
 				}
-				sequence, meta, node := atEdges(r, f.maxSequence), atEdges(r, 255), atEdges(r, f.maxNode)
-				if at.Sub(f.first) < f.unit && sequence+node == 0 && (meta == 0 || f.name != "sno") {
-					at = at.Add(f.unit) // the ID would be zero
+				p := formatParts{time: at, sequence: atEdges(r, f.maxSequence), meta: atEdges(r, 255), node: atEdges(r, f.maxNode)}
+				if at.Sub(f.first) < f.unit && p.sequence+p.node == 0 && (p.meta == 0 || f.name != "sno") {
+					p.time = at.Add(f.unit) // the ID would be zero
 				}
-				id, err := f.compose(at, sequence, meta, node)
+				id, err := f.compose(p)
 				must(t, err)
-				times, want = append(times, parityInstant(at)), append(want, id)
-				sequences, metas, nodes = append(sequences, sequence), append(metas, meta), append(nodes, node)
+				arguments = append(arguments, fmt.Sprintf("%s|%d|%d|%d", parityInstant(p.time), p.sequence, p.meta, p.node))
+				if want = append(want, id); f.hasNodes() {
+					want[i] += fmt.Sprint(" ", p.node)
+				}
 			}
-			id := f.at("t::timestamptz", "n", "m", "k")
+			id := f.at("split_part(x, '|', 1)::timestamptz", "split_part(x, '|', 2)::int", "split_part(x, '|', 3)::int", "split_part(x, '|', 4)::int")
 			if f.mask != 0 {
 				id += fmt.Sprintf(" & ~%d::bigint", f.mask)
 			}
-			rows, _ := conn.Query(t.Context(), fmt.Sprintf(`select id::text, coalesce(%s, k) from (
-					select %s as id, i, k from unnest($1::text[], $2::int[], $3::int[], $4::int[]) with ordinality u (t, n, m, k, i) offset 0) s order by i`, f.nodeOf("id"), id),
-				times, sequences, metas, nodes)
-			var got string
-			var node int
-			i, wrong := 0, 0
-			_, err := pgx.ForEachRow(rows, []any{&got, &node}, func() error {
-				if got != want[i] || node != nodes[i] {
-					t.Errorf("%s of %s, %d, %d, %d: SQL returns %s with node number %d, and Go %s with %d",
-						f.function("at"), times[i], sequences[i], metas[i], nodes[i], got, node, want[i], nodes[i])
-					if wrong++; wrong == 5 {
-						return errors.New("too many errors")
-					}
+			for i, got := range parityValues(t, conn, "concat_ws(' ', "+id+", "+f.nodeOf(id)+")", arguments) {
+				if got != want[i] {
+					t.Errorf("%s of %s: SQL returns the ID and its node number %s, Go %s", f.function("at"), arguments[i], got, want[i])
+					break
 				}
-				i++
-				return nil
-			})
-			if err != nil || i != n {
-				t.Errorf("%s: %d rows of %d, %v", f.function("at"), i, n, err)
 			}
 		}
 	})
 }
 
-// The random bits of uid60_at differ between calls and are in their range.
-func TestAtRandom(t *testing.T) {
-	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		if n := pgtest.Value[int](t, db.Conn(t), `select count(distinct (sortkey.uid60_parts(sortkey.uid60_at('2020-01-01', 5))).random) from generate_series(1, 10000)`); n < 500 {
-			t.Errorf("expected nearly all of 512 random numbers in 10000 IDs, got %d", n)
-		}
-	})
-}
-
-// Without a node number, T_at takes it from the setting, as the generators do.
+// Without a node number, T_at takes it from the setting, as the generators do. The random bits
+// of uid60_at differ between calls and are in their range.
 func TestAtSetting(t *testing.T) {
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
+		if n := pgtest.Value[int](t, conn, `select count(distinct (sortkey.uid60_parts(sortkey.uid60_at('2020-01-01', 5))).random) from generate_series(1, 10000)`); n < 500 {
+			t.Errorf("expected nearly all of 512 random numbers in 10000 IDs, got %d", n)
+		}
 		for _, f := range nodeFormats() {
 			at := "sortkey." + f.name + "_at('2024-05-06 07:08:09.123+00', 7"
 			fails(t, conn, "55000", "select "+at+")", "sortkey.node is not set")
@@ -118,9 +97,7 @@ func TestAtSetting(t *testing.T) {
 			fails(t, conn, "55000", "select "+at+")", "is not reserved")
 			settingReserve(t, conn, f, 17)
 			for _, call := range []string{at + ")", at + ", node => null)"} {
-				if !pgtest.Value[bool](t, conn, "select "+call+" = "+at+", node => 17)") {
-					t.Errorf("expected node number 17 of %s", call)
-				}
+				wantValue(t, conn, "select "+call+" = "+at+", node => 17)", true)
 			}
 			exec(t, conn, "reset sortkey.node")
 		}
@@ -138,7 +115,7 @@ func TestAtErrors(t *testing.T) {
 				fails(t, conn, "22003", "select "+f.at(good, v, "0", "0"),
 					fmt.Sprintf("sequence number %s of %s is out of range (0 to %d)", strings.ToUpper(v), f.title, f.maxSequence), "Use the next time unit")
 			}
-			if f.node != nil {
+			if f.hasNodes() {
 				for _, v := range []string{"-1", fmt.Sprint(f.maxNode + 1), "2147483647", "-2147483648"} {
 					fails(t, conn, "22003", "select "+f.at(good, "0", "0", v),
 						fmt.Sprintf("node number %s of %s is out of range (0 to %d)", v, f.title, f.maxNode))
@@ -162,9 +139,7 @@ func TestAtErrors(t *testing.T) {
 			if f.name != "uid60" { // a UID60 has random bits
 				fails(t, conn, "22003", "select "+f.at("'"+parityInstant(f.first)+"'", "0", "0", "0"), f.title+" of the first instant", "is zero", "Use a sequence number from 1 on")
 			}
-			if !pgtest.Value[bool](t, conn, "select "+f.at("null", "0", "0", "0")+" is null") {
-				t.Errorf("%s: expected NULL for a time of NULL", f.function("at"))
-			}
+			wantValue(t, conn, "select "+f.at("null", "0", "0", "0")+" is null", true)
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
-	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/pglease"
@@ -28,37 +26,28 @@ func TestCheckLayouts(t *testing.T) {
 			Snowflake:   idtype.SnowflakeLayout{Epoch: time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC), DatacenterBits: 2, WorkerBits: 8, SequenceBits: 12},
 			SnowflakeSI: complete.SnowflakeSI,
 		}
-		must(t, migrations.Up(ctx, pool, ours))
-		must(t, migrations.Check(ctx, pool, ours))
+		installDo(t, pool, ours, migrations.Up, migrations.Check)
 		installed, err := migrations.Installed(ctx, pool, "")
 		must(t, err)
 		must(t, migrations.Check(ctx, pool, installed))
-		const snowflake, si = "epoch 2015-01-01T00:00:00.000Z; bits: datacenter 2, worker 8, sequence 12",
-			"base clock 2020-01-01T00:00:00.000Z; bits: machine 5, index 8"
-		for name, c := range map[string]struct {
-			change func(c *migrations.Config)
-			title  string
-			want   []string
-		}{
-			"another epoch": {func(c *migrations.Config) { c.Snowflake.Epoch = c.Snowflake.Epoch.Add(time.Millisecond) }, "Snowflake layout",
-				[]string{snowflake, "epoch 2015-01-01T00:00:00.001Z; bits: datacenter 2, worker 8, sequence 12"}},
-			"other widths": {func(c *migrations.Config) { c.Snowflake.DatacenterBits, c.Snowflake.WorkerBits = 8, 2 }, "Snowflake layout",
-				[]string{snowflake, "epoch 2015-01-01T00:00:00.000Z; bits: datacenter 8, worker 2, sequence 12"}},
-			"the default layout": {func(c *migrations.Config) { c.Snowflake = idtype.SnowflakeLayout{} }, "Snowflake layout",
-				[]string{snowflake, "epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12"}},
-			"another base clock": {func(c *migrations.Config) { c.SnowflakeSI.BaseClock = time.UnixMilli(0) }, "SnowflakeSI layout",
-				[]string{si, "base clock 1970-01-01T00:00:00.000Z; bits: machine 5, index 8"}},
-			"other widths of SnowflakeSI": {func(c *migrations.Config) { c.SnowflakeSI.MachineBits, c.SnowflakeSI.IndexBits = 6, 7 }, "SnowflakeSI layout",
-				[]string{si, "base clock 2020-01-01T00:00:00.000Z; bits: machine 6, index 7"}},
+		const snowflake = "epoch 2015-01-01T00:00:00.000Z; bits: datacenter 2, worker 8, sequence 12"
+		for name, change := range map[string]func(c *migrations.Config){
+			"another epoch":               func(c *migrations.Config) { c.Snowflake.Epoch = c.Snowflake.Epoch.Add(time.Millisecond) },
+			"other widths":                func(c *migrations.Config) { c.Snowflake.DatacenterBits, c.Snowflake.WorkerBits = 8, 2 },
+			"the default layout":          func(c *migrations.Config) { c.Snowflake = idtype.SnowflakeLayout{} },
+			"another base clock":          func(c *migrations.Config) { c.SnowflakeSI.BaseClock = time.UnixMilli(0) },
+			"other widths of SnowflakeSI": func(c *migrations.Config) { c.SnowflakeSI.MachineBits, c.SnowflakeSI.IndexBits = 6, 7 },
 		} {
 			other := ours
-			c.change(&other)
-			want := append(c.want, c.title, `schema "sortkey"`, "give this process the layout of the database, or another schema")
-			wantError(t, migrations.Check(ctx, pool, other), migrations.ErrLayout, want...)
-			wantError(t, migrations.Up(ctx, pool, other), migrations.ErrLayout, want...)
-			if t.Failed() {
-				t.Fatal(name)
+			change(&other)
+			want := []string{`schema "sortkey"`, "give this process the layout of the database, or another schema", "Snowflake layout", snowflake, other.Snowflake.Fingerprint()}
+			if other.Snowflake == ours.Snowflake {
+				want = append(want[:2], "SnowflakeSI layout", "base clock 2020-01-01T00:00:00.000Z; bits: machine 5, index 8", other.SnowflakeSI.Fingerprint())
 			}
+			t.Run(name, func(t *testing.T) {
+				wantError(t, migrations.Check(ctx, pool, other), migrations.ErrLayout, want...)
+				wantError(t, migrations.Up(ctx, pool, other), migrations.ErrLayout, want...)
+			})
 		}
 		// Up doesn't complete a partial installation with another layout.
 		must(t, migrations.Down(ctx, pool, ours))
@@ -95,9 +84,7 @@ func TestCheckInstallation(t *testing.T) {
 			_, err := p.UpTo(ctx, int64(m.Version-1))
 			must(t, err)
 			wantError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, m.Name, fmt.Sprintf("of %d is not installed", len(list)), "run Up, or the tool")
-			if applied := installApplied(t, pool, c); len(applied) != m.Version-1 {
-				t.Errorf("expected %d migrations to be applied, got %v", m.Version-1, applied)
-			}
+			installApplied(t, pool, c, m.Version-1)
 		}
 		_, err = p.Up(ctx)
 		must(t, err)
@@ -109,28 +96,6 @@ func TestCheckInstallation(t *testing.T) {
 		wantError(t, migrations.Check(ctx, pool, migrations.Config{Schema: "elsewhere"}), migrations.ErrNotInstalled, "elsewhere.revision")
 		pool.Close()
 		wantError(t, migrations.Check(ctx, pool, c), nil, "closed")
-	})
-}
-
-// Check needs only USAGE on the schema.
-func TestCheckByRole(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, c := t.Context(), complete
-		name, pool := newRole(t, db, "reader")
-		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled)
-		must(t, migrations.Up(ctx, db.SQL(t), c))
-		wantError(t, migrations.Check(ctx, pool, c), nil, "permission denied", "GRANT USAGE ON SCHEMA sortkey")
-		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
-		must(t, migrations.Check(ctx, pool, c))
-		if applied := installApplied(t, pool, c); len(applied) < 6 {
-			t.Errorf("expected Status to return the migrations, got %v", applied)
-		}
-		must(t, migrations.Up(ctx, pool, c))
-		for _, statement := range []string{"INSERT INTO sortkey.revision VALUES (7, 'x')", "DELETE FROM sortkey.revision", "UPDATE sortkey.layout SET layout = 'x'",
-			"TRUNCATE sortkey.layout", "SELECT * FROM sortkey_internal.goose_version", "CREATE TABLE sortkey.t ()"} {
-			_, err := pool.ExecContext(ctx, statement)
-			wantError(t, err, nil, "permission denied")
-		}
 	})
 }
 
@@ -148,10 +113,9 @@ func TestCheckDefaults(t *testing.T) {
 			wantError(t, migrations.CheckDefaults(ctx, check, c), migrations.ErrUnreservedNode, `schema "sortkey"`,
 				"column public.orders.id (and 1 more) uses unreserved number 1021 of pool snowflake", "run SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
 		}
-		must(t, migrations.Up(ctx, pool, c))
-		must(t, migrations.Up(ctx, reader, c))
+		installDo(t, pool, c, migrations.Up)
 		// Check ignores defaults, since any role with USAGE on the schema can create one.
-		must(t, migrations.Check(ctx, reader, c))
+		installDo(t, reader, c, migrations.Up, migrations.Check)
 		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
 		must(t, migrations.CheckDefaults(ctx, reader, c))
 		db.Exec(t, "SELECT sortkey.unreserve_node('snowflake', 1021)")
@@ -160,11 +124,16 @@ func TestCheckDefaults(t *testing.T) {
 		db.Exec(t, `CREATE SCHEMA "it's"; CREATE TABLE "it's"."a.b" ("Id" uuid DEFAULT sortkey.next_sno(1, 2)); DROP TABLE orders`)
 		err := migrations.CheckDefaults(ctx, pool, c)
 		wantError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" uses unreserved number 2 of pool sno (run `)
-		_, remedy, _ := strings.Cut(err.Error(), "(run ")
-		remedy, _, _ = strings.Cut(remedy, "): ")
-		db.Exec(t, remedy)
+		db.Exec(t, checkRemedy(err))
 		must(t, migrations.CheckDefaults(ctx, pool, c))
 	})
+}
+
+// checkRemedy returns the statement in an error of CheckDefaults.
+func checkRemedy(err error) string {
+	_, remedy, _ := strings.Cut(err.Error(), "(run ")
+	remedy, _, _ = strings.Cut(remedy, "): ")
+	return remedy
 }
 
 // A default that needs the setting sortkey.node, while the session has none or one
@@ -200,9 +169,7 @@ func TestCheckSetting(t *testing.T) {
 		for _, value := range []string{"1024", "-1", "'007'", "x", "'1;2'", "99999999999"} {
 			set(value)
 			check(migrations.ErrNoNode, "needs the setting sortkey.node, which is '"+strings.Trim(value, "'")+"', no node number of snowflake (choose")
-			if _, err := db.SQL(t).ExecContext(ctx, "INSERT INTO orders VALUES (DEFAULT)"); pgerror.State(err) != "22023" {
-				t.Errorf("%s: expected the insert to fail with SQLSTATE 22023, got %v", value, err)
-			}
+			fails(t, db.Conn(t), "22023", "INSERT INTO orders VALUES (DEFAULT)")
 		}
 		set("1021")
 		check(migrations.ErrUnreservedNode, "column public.orders.id (and 1 more) uses unreserved number 1021 of pool snowflake from the setting sortkey.node (run SELECT sortkey.reserve_node('snowflake', 1021, 'defaults of "+db.Name+"'))")
@@ -228,12 +195,9 @@ func TestCheckSetting(t *testing.T) {
 				break
 			}
 			wantError(t, err, migrations.ErrUnreservedNode)
-			_, remedy, _ := strings.Cut(err.Error(), "(run ")
-			remedy, _, _ = strings.Cut(remedy, "): ")
-			db.Exec(t, remedy)
+			db.Exec(t, checkRemedy(err))
 		}
-		_, err = db.SQL(t).ExecContext(ctx, `INSERT INTO orders DEFAULT VALUES; INSERT INTO "it's" DEFAULT VALUES`)
-		must(t, err)
+		db.Exec(t, `INSERT INTO orders DEFAULT VALUES; INSERT INTO "it's" DEFAULT VALUES`)
 
 		// The setting of another installation has its schema.
 		other := migrations.Config{Schema: "other"}
@@ -248,47 +212,25 @@ func TestCheckSetting(t *testing.T) {
 // database, but not to make it a setting of its own session.
 func TestSettingByRole(t *testing.T) {
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx := t.Context()
-		name, role := newRole(t, db, "owner")
-		role.SetMaxIdleConns(0)
+		name, _ := newRole(t, db, "owner")
 		db.Exec(t, fmt.Sprintf(`%s; GRANT USAGE ON SCHEMA sortkey TO %[2]s; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO %[2]s; ALTER DATABASE %[3]s OWNER TO %[2]s`, reserveNode("sortkey", installNode), name, db.Name))
 		defer db.Exec(t, "ALTER DATABASE "+db.Name+" OWNER TO CURRENT_USER") // so that the role can be dropped
-		node := func(settings ...string) int {
-			t.Helper()
-			tx, err := role.BeginTx(ctx, nil)
-			must(t, err)
-			defer func() { _ = tx.Rollback() }()
-			for _, s := range settings {
-				_, err := tx.ExecContext(ctx, s)
-				must(t, err)
-			}
-			var n int
-			must(t, tx.QueryRowContext(ctx, "SELECT sortkey.snowflake_node(sortkey.next_snowflake())").Scan(&n))
-			return n
-		}
+		const node = "SELECT sortkey.snowflake_node(sortkey.next_snowflake())"
+		role := db.Conn(t, pgtest.Login(name))
 		for _, statement := range []string{"ALTER DATABASE " + db.Name + " SET sortkey.node = 21", "ALTER ROLE " + name + " SET sortkey.node = 21"} {
-			_, err := role.ExecContext(ctx, statement)
-			wantError(t, err, nil, `permission denied to set parameter "sortkey.node"`)
+			fails(t, role, "42501", statement, `permission denied to set parameter "sortkey.node"`)
 		}
-		if n := node("SET LOCAL sortkey.node = 21"); n != installNode {
-			t.Errorf("expected the node number of the session, got %d", n)
-		}
-
-		connected := db.SQL(t, pgtest.Login(name), pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["options"] = "-csortkey.node=21" }))
-		if got := columnOf(t, connected, "SELECT sortkey.snowflake_node(sortkey.next_snowflake())"); !slices.Equal(got, []string{"21"}) {
-			t.Errorf("expected the node number of the connection string, got %v", got)
-		}
+		exec(t, role, "BEGIN; SET LOCAL sortkey.node = 21")
+		wantValue(t, role, node, installNode)
+		exec(t, role, "COMMIT")
+		wantValue(t, db.Conn(t, pgtest.Login(name), pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["options"] = "-csortkey.node=21" })), node, installNode)
 
 		db.Exec(t, "GRANT SET ON PARAMETER sortkey.node TO "+name)
-		_, err := role.ExecContext(ctx, "ALTER DATABASE "+db.Name+" SET sortkey.node = 21")
-		must(t, err)
-		if n := node(); n != installNode {
-			t.Errorf("expected the node number of the database, got %d", n)
-		}
+		exec(t, role, "ALTER DATABASE "+db.Name+" SET sortkey.node = 21")
+		role = db.Conn(t, pgtest.Login(name))
+		wantValue(t, role, node, installNode)
 		// A session that chooses its number checks it, too.
-		if _, err := role.ExecContext(ctx, "RESET ALL; SET sortkey.node = 22; SELECT sortkey.next_snowflake()"); pgerror.State(err) != "55000" {
-			t.Errorf("expected SQLSTATE 55000 for an unreserved number, got %v", err)
-		}
+		fails(t, role, "55000", "RESET ALL; SET sortkey.node = 22; SELECT sortkey.next_snowflake()")
 	})
 }
 
@@ -297,30 +239,43 @@ func TestNodeDefaults(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), complete
 		must(t, migrations.Up(ctx, pool, migrations.Config{Schema: "other"}))
-		db.Exec(t, `CREATE TABLE t (
-				a bigint DEFAULT sortkey.next_snowflake(103),
-				b bigint DEFAULT sortkey.next_snowflake(node => 135),
-				c bigint DEFAULT coalesce(sortkey.next_snowflake(167), sortkey.next_snowflake(199)),
-				d bigint DEFAULT sortkey.next_snowflake(3 + 4),
-				e bigint DEFAULT sortkey.next_snowflake(length('next_snowflake(8)')),
-				f bigint DEFAULT sortkey.next_snowflake(1024),
-				g bigint DEFAULT sortkey.next_snowflake_si(9),
-				h bigint DEFAULT sortkey.next_spread64(10 << 4 | 2),
-				i bigint DEFAULT sortkey.next_spread64(node => 178),
-				j uuid DEFAULT sortkey.next_sno(ascii('c'), 65535),
-				k bigint DEFAULT other.next_snowflake(1),
-				l bigint DEFAULT sortkey.next_uid60(),
-				m bigint DEFAULT 13,
-				n bigint DEFAULT other.next_snowflake(2) + sortkey.next_snowflake(35),
-				o bigint DEFAULT sortkey.next_snowflake(),
-				p uuid DEFAULT sortkey.next_sno(),
-				q uuid DEFAULT sortkey.next_sno(meta => 7),
-				r bigint DEFAULT sortkey.next_spread64(),
-				s bigint DEFAULT sortkey.next_snowflake_si(),
-				t bigint DEFAULT other.next_snowflake(),
-				u bigint DEFAULT greatest(sortkey.next_snowflake(), sortkey.next_snowflake(36)),
-				v uuid DEFAULT sortkey.next_sno(node => 8, meta => 1)
-			);
+		var columns, want []string
+		for i, d := range []struct {
+			column string
+			rows   []string // format, from_setting, pool, number, reserved
+		}{
+			{"bigint DEFAULT sortkey.next_snowflake(103)", []string{"snowflake f snowflake 103 of a"}},
+			{"bigint DEFAULT sortkey.next_snowflake(node => 135)", []string{"snowflake f snowflake 135 -"}},
+			{"bigint DEFAULT coalesce(sortkey.next_snowflake(167), sortkey.next_snowflake(199))", []string{"snowflake f snowflake 167 -", "snowflake f snowflake 199 -"}},
+			{"bigint DEFAULT sortkey.next_snowflake(3 + 4)", []string{"snowflake f - -"}},
+			{"bigint DEFAULT sortkey.next_snowflake(length('next_snowflake(8)'))", []string{"snowflake f - -"}},
+			{"bigint DEFAULT sortkey.next_snowflake(1024)", []string{"snowflake f - -"}},
+			{"bigint DEFAULT sortkey.next_snowflake_si(9)", []string{"snowflake_si f snowflake-si 9 -"}},
+			{"bigint DEFAULT sortkey.next_spread64(10 << 4 | 2)", []string{"spread64 f - -"}},
+			{"bigint DEFAULT sortkey.next_spread64(node => 178)", []string{"spread64 f spread64-2 11 -"}},
+			{"uuid DEFAULT sortkey.next_sno(ascii('c'), 65535)", []string{"sno f sno 65535 of j"}},
+			{"bigint DEFAULT other.next_snowflake(1)", nil},
+			{"bigint DEFAULT sortkey.next_uid60()", nil},
+			{"bigint DEFAULT 13", nil},
+			{"bigint DEFAULT other.next_snowflake(2) + sortkey.next_snowflake(35)", []string{"snowflake f snowflake 35 -"}},
+			{"bigint DEFAULT sortkey.next_snowflake()", []string{"snowflake t snowflake 21 of all"}},
+			{"uuid DEFAULT sortkey.next_sno()", []string{"sno t sno 21 -"}},
+			{"uuid DEFAULT sortkey.next_sno(meta => 7)", []string{"sno t sno 21 -"}},
+			{"bigint DEFAULT sortkey.next_spread64()", []string{"spread64 t spread64-5 1 -"}},
+			{"bigint DEFAULT sortkey.next_snowflake_si()", []string{"snowflake_si t snowflake-si 21 -"}},
+			{"bigint DEFAULT other.next_snowflake()", nil},
+			{"bigint DEFAULT greatest(sortkey.next_snowflake(), sortkey.next_snowflake(36))", []string{"snowflake f snowflake 36 -", "snowflake t snowflake 21 of all"}},
+			{"uuid DEFAULT sortkey.next_sno(node => 8, meta => 1)", []string{"sno f sno 8 -"}},
+		} {
+			name := string(rune('a' + i))
+			columns = append(columns, name+" "+d.column)
+			for _, row := range d.rows {
+				want = append(want, "column public.t."+name+" "+row)
+			}
+		}
+		want = append(want, "column public.v.a snowflake f snowflake 487 -", "domain public.key snowflake f snowflake 391 -",
+			"function public.next_key(n integer) snowflake f snowflake 423 -", "function public.next_own() snowflake t snowflake 21 of all")
+		db.Exec(t, `CREATE TABLE t (`+strings.Join(columns, ", ")+`);
 			CREATE DOMAIN key AS bigint DEFAULT sortkey.next_snowflake(391);
 			CREATE FUNCTION next_key(n integer) RETURNS bigint LANGUAGE sql RETURN sortkey.next_snowflake(423);
 			CREATE FUNCTION next_own() RETURNS bigint LANGUAGE sql RETURN sortkey.next_snowflake();
@@ -329,26 +284,13 @@ func TestNodeDefaults(t *testing.T) {
 			ALTER VIEW v ALTER COLUMN a SET DEFAULT sortkey.next_snowflake(487);
 			SELECT sortkey.reserve_node('snowflake', 103, 'of a'), sortkey.reserve_node('sno', 65535, 'of j'), sortkey.reserve_node('snowflake-si', 10, 'of none'),
 				sortkey.reserve_node('snowflake', 21, 'of all')`)
-		_, err := pool.ExecContext(ctx, "SELECT sortkey.reserve_node('snowflake-si', 32, 'too large')")
-		wantError(t, err, nil, "number 32 (0 to 31)")
-		want := []string{
-			"column public.t.a snowflake f snowflake 103 of a", "column public.t.b snowflake f snowflake 135 -", "column public.t.c snowflake f snowflake 167 -", "column public.t.c snowflake f snowflake 199 -",
-			"column public.t.d snowflake f - -", "column public.t.e snowflake f - -", "column public.t.f snowflake f - -", "column public.t.g snowflake_si f snowflake-si 9 -",
-			"column public.t.h spread64 f - -", "column public.t.i spread64 f spread64-2 11 -", "column public.t.j sno f sno 65535 of j", "column public.t.n snowflake f snowflake 35 -",
-			"column public.t.o snowflake t snowflake 21 of all", "column public.t.p sno t sno 21 -", "column public.t.q sno t sno 21 -", "column public.t.r spread64 t spread64-5 1 -",
-			"column public.t.s snowflake_si t snowflake-si 21 -", "column public.t.u snowflake f snowflake 36 -", "column public.t.u snowflake t snowflake 21 of all", "column public.t.v sno f sno 8 -",
-			"column public.v.a snowflake f snowflake 487 -", "domain public.key snowflake f snowflake 391 -", "function public.next_key(n integer) snowflake f snowflake 423 -",
-			"function public.next_own() snowflake t snowflake 21 of all",
-		}
+		fails(t, db.Conn(t), "22023", "SELECT sortkey.reserve_node('snowflake-si', 32, 'too large')", "number 32 (0 to 31)")
 		conn := db.SQL(t)
 		conn.SetMaxOpenConns(1)
 		for _, settings := range []string{"RESET ALL", "SET search_path = sortkey, other, public", "SET search_path = other, sortkey", "SET quote_all_identifiers = on"} {
 			_, err := conn.ExecContext(ctx, settings+"; SET sortkey.node = 21")
 			must(t, err)
-			got := columnOf(t, conn, `SELECT replace(concat_ws(' ', kind, name, format, from_setting, pool, coalesce(number::text, '-'), coalesce(reserved, '-')), '"', '') FROM sortkey.node_defaults ORDER BY kind, name, from_setting, number`)
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: expected\n%s\ngot\n%s", settings, strings.Join(want, "\n"), strings.Join(got, "\n"))
-			}
+			wantRows(t, conn, `SELECT replace(concat_ws(' ', kind, name, format, from_setting, pool, coalesce(number::text, '-'), coalesce(reserved, '-')), '"', '') FROM sortkey.node_defaults ORDER BY kind, name, from_setting, number`, want...)
 		}
 		// All existing pools of the format count, whatever their names, since a program could claim the number in each.
 		db.Exec(t, "DROP TABLE t CASCADE; DROP DOMAIN key; DROP FUNCTION next_key, next_own, uncounted; CREATE TABLE t (a bigint DEFAULT sortkey.next_snowflake(103), b bigint DEFAULT sortkey.next_spread64(81), c uuid DEFAULT sortkey.next_sno(0, 9), d bigint DEFAULT sortkey.next_snowflake_si(1))")
@@ -364,16 +306,14 @@ func TestNodeDefaults(t *testing.T) {
 		// These pools don't count: one has another layout, and one lacks the number.
 		claim(nodelease.ForSnowflake(idtype.SnowflakeLayout{Epoch: complete.SnowflakeSI.BaseClock, SequenceBits: 12, WorkerBits: 10}), "layout")
 		claim(nodelease.Pool{Size: 103, Layout: nodelease.ForSnowflake(c.Snowflake).Layout}, "size")
-		_, err = conn.ExecContext(ctx, "CREATE TEMPORARY TABLE mine (a bigint DEFAULT sortkey.next_snowflake(104), b bigint DEFAULT sortkey.next_snowflake())")
+		_, err := conn.ExecContext(ctx, "CREATE TEMPORARY TABLE mine (a bigint DEFAULT sortkey.next_snowflake(104), b bigint DEFAULT sortkey.next_snowflake())")
 		must(t, err)
 		claim(nodelease.ForSnowflakeSI(c.SnowflakeSI), "shop-si")
 		claim(nodelease.ForSpread64(1), "shop-spread")
 		claim(nodelease.ForSpread64(11), "shop-spread-11")
 		claim(nodelease.ForSno(), "shop-sno")
 		db.Exec(t, "SELECT sortkey.reserve_node('shop', 103, 'of a')") // again: the pool took over the reservation
-		got := columnOf(t, pool, "SELECT concat_ws(' ', name, pool, number, reserved) FROM sortkey.node_defaults ORDER BY 1")
-		if want := []string{"public.t.a shop 103 of a", "public.t.b shop-spread 5", "public.t.c shop-sno 9", "public.t.d shop-si 1"}; !slices.Equal(got, want) {
-			t.Errorf("expected %q, got %q", want, got)
-		}
+		wantRows(t, pool, "SELECT concat_ws(' ', name, pool, number, reserved) FROM sortkey.node_defaults ORDER BY 1",
+			"public.t.a shop 103 of a", "public.t.b shop-spread 5", "public.t.c shop-sno 9", "public.t.d shop-si 1")
 	})
 }

@@ -1,11 +1,8 @@
 package migrations
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,23 +24,13 @@ func TestServerClockSteps(t *testing.T) {
 		setNode(t, db, migrations.DefaultSchema, genNode)
 		formats := genFormats()
 		for _, f := range formats {
-			db.Exec(t, fmt.Sprintf("create unlogged table %s (id %s primary key)", f.name, f.base))
+			db.Exec(t, fmt.Sprintf("create unlogged table %s (id %s primary key)", f.name, f.column))
 		}
-		var load genClockLoad
-		probe := db.Conn(t)
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		var wg sync.WaitGroup
-		errs := make([]error, clients)
-		for i, c := range stormClients(t, db, formats, clients) {
-			wg.Go(func() {
-				if errs[i] = load.run(ctx, c); errs[i] != nil {
-					load.failed.Store(&errs[i])
-				}
-			})
-		}
+		clientsOf, probe := stormClients(t, db, formats, clients), db.Conn(t)
+		load := genStart(clients, func(i, n int) (string, error) { return genClockInsert(t, clientsOf[i], n) })
 
 		var high, at time.Duration // the highest offset of the clock so far, and the current one
+		woken := 0
 		for _, step := range pgtest.Scaled(
 			[]time.Duration{-500 * time.Millisecond, -time.Hour, 0, time.Hour},
 			[]time.Duration{
@@ -54,7 +41,7 @@ func TestServerClockSteps(t *testing.T) {
 			clock.Step(t, step)
 			at, high = step, max(at, high, step)
 			if back {
-				load.wake(t, probe)
+				woken += genWake(t, probe)
 			}
 			behind := high-at > 2*time.Second
 			for _, f := range formats {
@@ -75,25 +62,15 @@ func TestServerClockSteps(t *testing.T) {
 				}
 			}
 			// Sessions continue at the new time. They generate IDs if it is the highest so far.
-			tried, inserted := load.tried.Load(), load.inserted.Load()
-			pgtest.Eventually(t, fmt.Sprintf("sessions continue at %s, where the highest offset was %s", at, high), func() error {
-				if err := load.failed.Load(); err != nil {
-					t.Fatal(*err)
-				}
-				if n, m := load.tried.Load()-tried, load.inserted.Load()-inserted; n < 2*clients || high == at && m == 0 {
-					return fmt.Errorf("%d statements, %d of them successful", n, m)
-				}
-				return nil
+			tried := func() int { return load.count("inserted") + load.count("behind") }
+			before, inserted := tried(), load.count("inserted")
+			load.await(t, fmt.Sprintf("sessions continue at %s, where the highest offset was %s", at, high), func() bool {
+				return tried() >= before+2*clients && (high > at || load.count("inserted") > inserted)
 			})
 		}
-		stop()
-		wg.Wait()
-		for _, err := range errs {
-			must(t, err)
-		}
-		t.Logf("%d statements succeeded, %d failed because the clock was behind, %d were asleep when it was set back",
-			load.inserted.Load(), load.behind.Load(), load.woken.Load())
-		if load.inserted.Load() == 0 || load.behind.Load() == 0 {
+		must(t, load.end())
+		t.Logf("%v, %d were asleep when the clock was set back", load.counts, woken)
+		if load.count("inserted") == 0 || load.count("behind") == 0 {
 			t.Error("expected statements that succeed and statements that fail because the clock is behind")
 		}
 
@@ -111,53 +88,39 @@ func TestServerClockSteps(t *testing.T) {
 // up, they would wait for up to an hour.
 const genClockPatience = 30 * time.Second
 
-// A genClockLoad counts the statements of sessions that generate IDs continuously.
-type genClockLoad struct {
-	tried, inserted, behind, woken atomic.Int64
-	failed                         atomic.Pointer[error] // of a session
-}
-
-func (l *genClockLoad) run(ctx context.Context, c *stormClient) error {
-	for n := 0; ctx.Err() == nil; n++ {
-		f, start := c.formats[c.format(n)], time.Now()
-		err := c.insert(context.WithoutCancel(ctx), n)
-		took := time.Since(start)
-		l.tried.Add(1)
-		switch pgerror.State(err) {
-		case "55000": // object_not_in_prerequisite_state
-			if !strings.Contains(err.Error(), "the last ID of "+f.clock()) {
-				return err
-			}
-			l.behind.Add(1)
-		case "57014": // query_canceled, by wake
-			continue
-		default:
-			if err != nil {
-				return err
-			}
-			l.inserted.Add(1)
-		}
-		if took > genClockPatience {
-			return fmt.Errorf("%s: expected a result after about a second, got one after %s: %w", f.name, took, err)
-		}
+// genClockInsert generates IDs. It returns no error if the clock is behind.
+func genClockInsert(t *testing.T, c *stormClient, n int) (string, error) {
+	f, start := c.formats[c.format(n)], time.Now()
+	err := c.insert(t.Context(), n)
+	result := "failed"
+	switch state := pgerror.State(err); {
+	case state == "57014": // query_canceled, by genWake
+		return "canceled", nil
+	case state == "55000" && strings.Contains(err.Error(), "the last ID of "+f.clock()): // object_not_in_prerequisite_state
+		result, err = "behind", nil
+	case err == nil:
+		result = "inserted"
 	}
-	return nil
+	if took := time.Since(start); took > genClockPatience {
+		return result, fmt.Errorf("%s: expected a result after about a second, got one after %s: %w", f.name, took, err)
+	}
+	return result, err
 }
 
-// wake cancels statements that are asleep after the clock was set back. They would
-// sleep until the clock reaches their wake-up time. Their start time is later than
-// the current time.
-func (l *genClockLoad) wake(t *testing.T, conn *pgx.Conn) {
+// genWake cancels statements that are asleep after the clock was set back, and returns their
+// number. They would sleep until the clock reaches their wake-up time. Their start time is later
+// than the current time.
+func genWake(t *testing.T, conn *pgx.Conn) (woken int) {
 	t.Helper()
 	pgtest.Eventually(t, "no statement from before the clock was set back is running", func() error {
-		var began, asleep int64
+		var began, asleep int
 		must(t, conn.QueryRow(t.Context(), `select count(*), count(*) filter (where wait_event = 'PgSleep' and pg_cancel_backend(pid))
 			from pg_stat_activity where backend_type = 'client backend' and state = 'active' and pid <> pg_backend_pid()
 				and query_start > clock_timestamp()`).Scan(&began, &asleep))
-		l.woken.Add(asleep)
-		if began > 0 {
+		if woken += asleep; began > 0 {
 			return fmt.Errorf("%d are running", began)
 		}
 		return nil
 	})
+	return woken
 }

@@ -20,9 +20,9 @@
 // # Fixtures
 //
 // The template installed in migrations_test.go is a database with the functions of all formats;
-// up installs other configurations. formats_test.go describes the generators of each format, and
-// parity_test.go their Go types. Names of helpers begin with their subject: gen, install,
-// partition, parity, at.
+// up installs other configurations. formats_test.go describes the SQL functions of each format,
+// with their Go types. Names of helpers begin with their subject: gen, install, partition, parity,
+// at.
 //
 // # Running
 //
@@ -33,7 +33,7 @@
 // Without sslmode, lib/pq refuses servers without TLS.
 //
 // The tests in clock_test.go, crash_test.go, dump_test.go and partman_test.go, and TestPSQL,
-// TestPlainFiles, TestPartitionsDump and TestServerStopped, need containers.
+// TestPartitionsDump and TestServerStopped, need containers.
 //
 // # Cost
 //

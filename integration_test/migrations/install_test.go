@@ -43,19 +43,13 @@ func installCatalog(t testing.TB, db *sql.DB, schema string) []string {
 			WHERE attnum > 0 AND relkind = 'r' AND relname IN ('revision', 'layout')
 		UNION ALL SELECT format('schema %s %s', nspname, nspacl) FROM pg_namespace JOIN s USING (oid, nspname)
 		ORDER BY 1`, schema)
-	if hasInstallTable(t, db, schema, "layout") {
+	if there := columnOf(t, db, "SELECT to_regclass($1)::text WHERE to_regclass($1) IS NOT NULL", schema+".layout"); len(there) > 0 {
 		for _, q := range []string{"SELECT format('layout %s: %s', format, layout) FROM " + schema + ".layout ORDER BY 1",
 			"SELECT format('revision %s: %s', version, name) FROM " + schema + ".revision ORDER BY 1"} {
 			lines = append(lines, columnOf(t, db, q)...)
 		}
 	}
 	return lines
-}
-
-func hasInstallTable(t testing.TB, db *sql.DB, schema, table string) (there bool) {
-	t.Helper()
-	must(t, db.QueryRowContext(t.Context(), "SELECT to_regclass($1) IS NOT NULL", schema+"."+table).Scan(&there))
-	return there
 }
 
 // installSame reports the lines that only one of two catalogs has.
@@ -81,8 +75,8 @@ func installGone(t testing.TB, db *sql.DB, schema string) {
 	}
 }
 
-// installApplied returns the versions that Status reports as installed.
-func installApplied(t testing.TB, db *sql.DB, c migrations.Config) []int {
+// installApplied fails the test unless Status reports the first n migrations as installed.
+func installApplied(t testing.TB, db *sql.DB, c migrations.Config, n int) {
 	t.Helper()
 	status, err := migrations.Status(t.Context(), db, c)
 	must(t, err)
@@ -91,20 +85,32 @@ func installApplied(t testing.TB, db *sql.DB, c migrations.Config) []int {
 	if len(status) != len(list) {
 		t.Fatalf("expected the status of %d migrations, got %d", len(list), len(status))
 	}
-	var applied []int
 	for i, s := range status {
 		if s.Version != list[i].Version || s.Name != list[i].Name {
 			t.Errorf("expected migration %d (%s), got %d (%s)", list[i].Version, list[i].Name, s.Version, s.Name)
 		}
-		if s.AppliedAt.IsZero() {
-			continue
+		if applied := !s.AppliedAt.IsZero(); applied != (i < n) || applied && time.Since(s.AppliedAt).Abs() > time.Hour {
+			t.Errorf("migration %d: expected an AppliedAt of now for the first %d, got %s", s.Version, n, s.AppliedAt)
 		}
-		if age := time.Since(s.AppliedAt); age < -time.Hour || age > time.Hour {
-			t.Errorf("migration %d: expected an AppliedAt of now, got %s ago", s.Version, age)
-		}
-		applied = append(applied, s.Version)
 	}
-	return applied
+}
+
+// installWhole returns the catalog of an installation of complete, and removes it.
+func installWhole(t testing.TB, pool *sql.DB) []string {
+	t.Helper()
+	installDo(t, pool, complete, migrations.Up)
+	defer installDo(t, pool, complete, migrations.Down)
+	return installCatalog(t, pool, "sortkey")
+}
+
+// installDo makes calls, which must succeed.
+func installDo(t testing.TB, db *sql.DB, c migrations.Config, calls ...func(context.Context, *sql.DB, migrations.Config) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // in case a call waits for a second connection
+	defer cancel()
+	for _, call := range calls {
+		must(t, call(ctx, db, c))
+	}
 }
 
 // installDrivers opens the database through each driver.
@@ -130,33 +136,25 @@ func TestUpAndDown(t *testing.T) {
 		must(t, err)
 		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
 			pool.SetMaxOpenConns(1)
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // in case it waits for a second connection
-			defer cancel()
 			c := complete
-			everything := `SELECT format('%s %s', classid::regclass, objid) FROM pg_depend WHERE classid NOT IN ('pg_rewrite'::regclass)
+			const everything = `SELECT format('%s %s', classid::regclass, objid) FROM pg_depend WHERE classid NOT IN ('pg_rewrite'::regclass)
 				AND refclassid = 'pg_namespace'::regclass ORDER BY 1`
 			before := columnOf(t, pool, everything)
 			var first []string
 			for range 2 {
-				if applied := installApplied(t, pool, c); len(applied) != 0 {
-					t.Errorf("expected no migration to be applied before Up, got %v", applied)
-				}
-				must(t, migrations.Up(ctx, pool, c))
-				catalog := installCatalog(t, pool, "sortkey")
+				installApplied(t, pool, c, 0)
+				installDo(t, pool, c, migrations.Up)
 				if first == nil {
-					first = catalog
+					first = installCatalog(t, pool, "sortkey")
 				}
-				installSame(t, "Up after Down", catalog, first)
-				must(t, migrations.Up(ctx, pool, c))
+				installSame(t, "Up after Down", installCatalog(t, pool, "sortkey"), first)
+				installDo(t, pool, c, migrations.Up)
 				installSame(t, "Up twice", installCatalog(t, pool, "sortkey"), first)
-				must(t, migrations.Check(ctx, pool, c))
-				if applied := installApplied(t, pool, c); len(applied) != len(all) {
-					t.Errorf("expected all migrations to be applied, got %v", applied)
-				}
-				must(t, migrations.Down(ctx, pool, c))
-				must(t, migrations.Down(ctx, pool, c))
+				installDo(t, pool, c, migrations.Check)
+				installApplied(t, pool, c, len(all))
+				installDo(t, pool, c, migrations.Down, migrations.Down)
 				installGone(t, pool, "sortkey")
-				installSame(t, "Down", columnOf(t, pool, everything), before)
+				wantRows(t, pool, everything, before...)
 			}
 		})
 	})
@@ -167,8 +165,8 @@ func TestUpAndDown(t *testing.T) {
 func TestDownInUse(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
-			ctx, c := t.Context(), migrations.Config{}
-			must(t, migrations.Up(ctx, pool, c))
+			c := migrations.Config{}
+			installDo(t, pool, c, migrations.Up)
 			// Dependencies on the last migration, on one in the middle, and on the first possible one.
 			dependents := []struct{ create, drop, dependent string }{
 				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(1, 2))", "DROP TABLE orders", "default value for column id of table public.orders"},
@@ -185,39 +183,32 @@ func TestDownInUse(t *testing.T) {
 			for _, used := range dependents {
 				db.Exec(t, used.create)
 				catalog := installCatalog(t, pool, "sortkey")
-				wantError(t, migrations.Down(ctx, pool, c), nil, used.dependent, "drop or change the dependent objects first", `schema "sortkey"`)
+				wantError(t, migrations.Down(t.Context(), pool, c), nil, used.dependent, "drop or change the dependent objects first", `schema "sortkey"`)
 				installSame(t, "Down after "+used.create, installCatalog(t, pool, "sortkey"), catalog)
-				must(t, migrations.Check(ctx, pool, c))
-				must(t, migrations.Up(ctx, pool, c))
+				installDo(t, pool, c, migrations.Check, migrations.Up)
 				db.Exec(t, used.drop)
 			}
 
 			db.Exec(t, "CREATE TABLE sortkey.own (n int); INSERT INTO sortkey.own VALUES (42)")
-			must(t, migrations.Down(ctx, pool, c))
-			var n int
-			must(t, pool.QueryRowContext(ctx, "SELECT n FROM sortkey.own").Scan(&n))
-			if got := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace"); n != 42 || !slices.Equal(got, []string{"own"}) {
-				t.Errorf("expected only the user's table, with its row, got %v", got)
-			}
-			must(t, migrations.Up(ctx, pool, c))
-			must(t, migrations.Check(ctx, pool, c))
+			installDo(t, pool, c, migrations.Down)
+			wantRows(t, pool, "SELECT n FROM sortkey.own", "42")
+			wantRows(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace", "own")
+			installDo(t, pool, c, migrations.Up, migrations.Check)
 			db.Exec(t, "DROP TABLE sortkey.own")
-			must(t, migrations.Down(ctx, pool, c))
+			installDo(t, pool, c, migrations.Down)
 			installGone(t, pool, "sortkey")
 		})
 	})
 }
 
 // DROP SCHEMA CASCADE, unlike Down, drops columns and tables, as documented. It keeps
-// objects that don't depend on the schema.
+// objects that don't depend on the schema. A change of a column from a domain to its base
+// type, which doesn't rewrite the table, keeps the column.
 func TestDropSchemaCascade(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool := t.Context(), db.SQL(t)
-		for _, comment := range columnOf(t, pool, "SELECT obj_description(oid, 'pg_type') FROM pg_type WHERE typnamespace = 'sortkey'::regnamespace AND typtype = 'd'") {
-			if !strings.HasSuffix(comment, "DROP SCHEMA sortkey CASCADE drops the columns of this type.") {
-				t.Errorf("expected a warning in the comment, got %s", comment)
-			}
-		}
+		pool := db.SQL(t)
+		wantRows(t, pool, `SELECT typname FROM pg_type WHERE typnamespace = 'sortkey'::regnamespace AND typtype = 'd'
+			AND obj_description(oid, 'pg_type') NOT LIKE '%DROP SCHEMA sortkey CASCADE drops the columns of this type.'`)
 		db.Exec(t, `CREATE TABLE of_domain (id sortkey.snowflake PRIMARY KEY, n int);
 			CREATE TABLE parted (id sortkey.snowflake) PARTITION BY RANGE (id);
 			CREATE TABLE parted_default PARTITION OF parted DEFAULT;
@@ -231,107 +222,91 @@ func TestDropSchemaCascade(t *testing.T) {
 			);
 			CREATE INDEX ON of_base (sortkey.snowflake_time(id));
 			INSERT INTO of_domain VALUES (1, 42); INSERT INTO parted VALUES (1);
-			DROP SCHEMA sortkey, sortkey_internal CASCADE`)
-		for query, want := range map[string]string{
-			"SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute WHERE attrelid = 'of_domain'::regclass AND attnum > 0 AND NOT attisdropped": "n",
-			"SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute WHERE attrelid = 'of_base'::regclass AND attnum > 0 AND NOT attisdropped":   "id referring",
-			"SELECT string_agg(conname, ' ' ORDER BY conname) FROM pg_constraint WHERE conrelid = 'of_base'::regclass AND contype <> 'n'":                   "by_itself of_base_pkey",
-			"SELECT count(*) FROM pg_constraint WHERE conrelid = 'of_domain'::regclass":                                                                     "0",
-			"SELECT count(*) FROM pg_class WHERE relname LIKE 'parted%'":                                                                                    "0",
-			"SELECT count(*) FROM pg_index WHERE indrelid = 'of_base'::regclass":                                                                            "1",
-			"SELECT count(*) FROM pg_attrdef WHERE adrelid = 'of_base'::regclass":                                                                           "0",
-			"SELECT n FROM of_domain":                      "42",
-			"INSERT INTO of_base VALUES (-1) RETURNING id": "-1",
-		} {
-			if got := columnOf(t, pool, query); !slices.Equal(got, []string{want}) {
-				t.Errorf("%s: expected %s, got %v", query, want, got)
-			}
-		}
-		_, err := pool.ExecContext(ctx, "INSERT INTO of_base VALUES (1, -1)")
-		wantError(t, err, nil, "by_itself")
-	})
-}
-
-// A change of a column from a domain to its base type doesn't rewrite the table.
-func TestDomainToBase(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		const files = "SELECT pg_relation_filenode(c)::text FROM unnest(ARRAY['t'::regclass, 't_pkey'::regclass]) c"
-		db.Exec(t, "CREATE TABLE t (id sortkey.snowflake PRIMARY KEY, owner sortkey.sno, code sortkey.sno_as_text); INSERT INTO t VALUES (1)")
+			CREATE TABLE changed (id sortkey.snowflake PRIMARY KEY, owner sortkey.sno, code sortkey.sno_as_text); INSERT INTO changed VALUES (1)`)
+		const files = "SELECT pg_relation_filenode(c)::text FROM unnest(ARRAY['changed'::regclass, 'changed_pkey'::regclass]) c"
 		before := columnOf(t, pool, files)
-		db.Exec(t, `ALTER TABLE t ALTER COLUMN id TYPE bigint, ALTER COLUMN owner TYPE uuid, ALTER COLUMN code TYPE text COLLATE "C"`)
-		if after := columnOf(t, pool, files); !slices.Equal(after, before) {
-			t.Errorf("expected the same files of the table and its index, %v, got %v", before, after)
-		}
-		must(t, migrations.Down(t.Context(), pool, migrations.Config{}))
+		db.Exec(t, `ALTER TABLE changed ALTER COLUMN id TYPE bigint, ALTER COLUMN owner TYPE uuid, ALTER COLUMN code TYPE text COLLATE "C"`)
+		wantRows(t, pool, files, before...)
+		db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE")
+		const columns = "SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped AND attrelid = "
+		wantRows(t, pool, columns+"'of_domain'::regclass", "n")
+		wantRows(t, pool, columns+"'of_base'::regclass", "id referring")
+		wantRows(t, pool, columns+"'changed'::regclass", "code id owner")
+		wantRows(t, pool, "SELECT conname FROM pg_constraint WHERE conrelid = 'of_base'::regclass AND contype <> 'n' ORDER BY 1", "by_itself", "of_base_pkey")
+		wantRows(t, pool, "SELECT conname FROM pg_constraint WHERE conrelid = 'of_domain'::regclass")
+		wantRows(t, pool, "SELECT relname FROM pg_class WHERE relname LIKE 'parted%'")
+		wantRows(t, pool, "SELECT count(*) FROM pg_index WHERE indrelid = 'of_base'::regclass", "1")
+		wantRows(t, pool, "SELECT adnum FROM pg_attrdef WHERE adrelid = 'of_base'::regclass")
+		wantRows(t, pool, "SELECT n FROM of_domain", "42")
+		wantRows(t, pool, "INSERT INTO of_base VALUES (-1) RETURNING id", "-1")
+		fails(t, db.Conn(t), "23514", "INSERT INTO of_base VALUES (1, -1)", "by_itself")
 	})
 }
 
-// A failed migration leaves the database unchanged, and the next Up continues there.
+// installObstacles are objects with which the first seven migrations conflict. The conflict is
+// near the end of the migration, so most of it has to be rolled back.
+var installObstacles = []string{
+	"FUNCTION sortkey_internal.sequence_bits(text, timestamptz, integer, integer) RETURNS bigint LANGUAGE sql RETURN $3",
+	"VIEW sortkey.node_defaults AS SELECT",
+	"FUNCTION sortkey.snowflake_at(timestamptz, integer, integer) RETURNS bigint LANGUAGE sql RETURN $2",
+	"SEQUENCE sortkey_internal.snowflake_si_clock",
+	"SEQUENCE sortkey_internal.uid60_clock",
+	"SEQUENCE sortkey_internal.spread64_clock",
+	"SEQUENCE sortkey_internal.sno_clock",
+}
+
+// installObstruct creates an obstacle for a migration of complete, in new schemas, which the
+// migrations don't drop. It returns the catalog of the obstacle and the migrations before it, the
+// statement that removes the obstacle, and the error of Check that the obstacle causes.
+func installObstruct(t testing.TB, db *pgtest.DB, pool *sql.DB, migration int) (catalog []string, remove string, sentinel error) {
+	t.Helper()
+	const drop, create = "DROP SCHEMA IF EXISTS sortkey, sortkey_internal CASCADE; ", "CREATE SCHEMA sortkey; CREATE SCHEMA sortkey_internal; "
+	list, err := migrations.List(complete)
+	must(t, err)
+	obstacle := installObstacles[migration-1]
+	db.Exec(t, drop+create)
+	for _, m := range list[:migration-1] {
+		db.Exec(t, m.Up)
+	}
+	db.Exec(t, "CREATE "+obstacle)
+	catalog = installCatalog(t, pool, "sortkey")
+	db.Exec(t, drop+create+"CREATE "+obstacle)
+	if sentinel = migrations.ErrOutdated; migration == 1 {
+		sentinel = migrations.ErrNotInstalled
+	}
+	return catalog, "DROP " + regexp.MustCompile(`^\w+ [\w.]+`).FindString(obstacle), sentinel
+}
+
+// A failed migration leaves the database unchanged, and the next Up continues there. Down
+// removes a partial installation.
 func TestBrokenUp(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool, ctx, c := db.SQL(t), t.Context(), complete
-		must(t, migrations.Up(ctx, pool, c))
-		whole := installCatalog(t, pool, "sortkey")
-		must(t, migrations.Down(ctx, pool, c))
-
-		// One obstacle for each of the first seven migrations. The conflict is near the end of the migration, so most of it has to be rolled back.
-		obstacles := []string{
-			"FUNCTION sortkey_internal.sequence_bits(text, timestamptz, integer, integer) RETURNS bigint LANGUAGE sql RETURN $3",
-			"VIEW sortkey.node_defaults AS SELECT",
-			"FUNCTION sortkey.snowflake_at(timestamptz, integer, integer) RETURNS bigint LANGUAGE sql RETURN $2",
-			"SEQUENCE sortkey_internal.snowflake_si_clock",
-			"SEQUENCE sortkey_internal.uid60_clock",
-			"SEQUENCE sortkey_internal.spread64_clock",
-			"SEQUENCE sortkey_internal.sno_clock",
-		}
-		kindAndName := regexp.MustCompile(`^\w+ [\w.]+`)
-		drop := func(obstacle string) string { return "DROP " + kindAndName.FindString(obstacle) }
-		// The catalogs after the migrations before each obstacle.
-		const schemas = "CREATE SCHEMA sortkey; CREATE SCHEMA sortkey_internal; "
-		db.Exec(t, schemas)
+		whole := installWhole(t, pool)
 		list, err := migrations.List(c)
 		must(t, err)
-		var wants [][]string
-		for i, o := range obstacles {
-			db.Exec(t, "CREATE "+o)
-			wants = append(wants, installCatalog(t, pool, "sortkey"))
-			db.Exec(t, drop(o)+"; "+list[i].Up)
-		}
-		db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE; "+schemas)
-
-		for i, o := range obstacles {
-			broken, done := i+1, list[max(i-1, 0):i]
-			db.Exec(t, "CREATE "+o)
-			for _, done := range [][]migrations.Migration{done, nil} {
+		for i := range installObstacles {
+			broken := i + 1
+			want, remove, sentinel := installObstruct(t, db, pool, broken)
+			for _, done := range [][]migrations.Migration{list[:i], nil} {
 				got, err := migrations.Apply(ctx, pool, c)
 				wantError(t, err, nil, fmt.Sprintf("migration %d (%s)", broken, list[i].Name), "already exists")
 				if !slices.Equal(got, done) {
 					t.Errorf("expected Apply to return %d migrations before migration %d fails, got %d", len(done), broken, len(got))
 				}
-				installSame(t, fmt.Sprintf("migration %d broken", broken), installCatalog(t, pool, "sortkey"), wants[i])
+				installSame(t, fmt.Sprintf("migration %d broken", broken), installCatalog(t, pool, "sortkey"), want)
 			}
-			if applied := installApplied(t, pool, c); len(applied) != broken-1 {
-				t.Errorf("expected %d migrations to be applied, got %v", broken-1, applied)
-			}
-			sentinel := migrations.ErrOutdated
-			if broken == 1 {
-				sentinel = migrations.ErrNotInstalled
-			}
+			installApplied(t, pool, c, i)
 			wantError(t, migrations.Check(ctx, pool, c), sentinel, "run Up")
-			db.Exec(t, drop(o))
-		}
-		must(t, migrations.Up(ctx, pool, c))
-		installSame(t, "Up after the causes are removed", installCatalog(t, pool, "sortkey"), whole)
-
-		// Down of a partial installation.
-		must(t, migrations.Down(ctx, pool, c))
-		db.Exec(t, "CREATE SEQUENCE sortkey_internal.uid60_clock") // in the schema, which this test has created
-		wantError(t, migrations.Up(ctx, pool, c), nil, "already exists")
-		db.Exec(t, "DROP SEQUENCE sortkey_internal.uid60_clock")
-		must(t, migrations.Down(ctx, pool, c))
-		if left := installCatalog(t, pool, "sortkey"); len(left) != 2 {
-			t.Errorf("expected two empty schemas after Down of a partial installation, got %v", left)
+			db.Exec(t, remove)
+			if broken%2 == 0 {
+				installDo(t, pool, c, migrations.Up)
+				installSame(t, "Up after the cause is removed", installCatalog(t, pool, "sortkey"), whole)
+			}
+			installDo(t, pool, c, migrations.Down)
+			if left := installCatalog(t, pool, "sortkey"); len(left) != 2 {
+				t.Errorf("expected the two schemas after Down, got %v", left)
+			}
 		}
 	})
 }
@@ -342,21 +317,11 @@ func TestConcurrently(t *testing.T) {
 		const processes = 8
 		shared, c := db.SQL(t), complete
 		shared.SetMaxOpenConns(2)
-		together := func(f func(pool *sql.DB) error) {
-			t.Helper()
-			var g sync.WaitGroup
-			errs := make([]error, processes)
-			start := make(chan struct{})
-			for i := range processes {
-				pool := shared
-				if i%2 == 0 {
-					pool = db.SQL(t)
-				}
-				g.Go(func() { <-start; errs[i] = f(pool) })
+		pools := make([]*sql.DB, processes)
+		for i := range pools {
+			if pools[i] = shared; i%2 == 0 {
+				pools[i] = db.SQL(t)
 			}
-			close(start)
-			g.Wait()
-			must(t, errors.Join(errs...))
 		}
 		list, err := migrations.List(c)
 		must(t, err)
@@ -365,28 +330,18 @@ func TestConcurrently(t *testing.T) {
 			want = append(want, strconv.Itoa(m.Version))
 		}
 		for range pgtest.Scaled(1, 3) {
-			results := make(chan []migrations.Migration, processes)
-			together(func(pool *sql.DB) error {
-				applied, err := migrations.Apply(t.Context(), pool, c)
-				if err != nil {
-					return err
-				}
-				results <- applied
-				return migrations.Check(t.Context(), pool, c)
+			results := make([][]migrations.Migration, processes)
+			genEach(t, processes, func(i int) (err error) {
+				results[i], err = migrations.Apply(t.Context(), pools[i], c)
+				return errors.Join(err, migrations.Check(t.Context(), pools[i], c))
 			})
-			close(results)
-			var applied []migrations.Migration
-			for r := range results {
-				applied = append(applied, r...)
-			}
+			applied := slices.Concat(results...)
 			slices.SortFunc(applied, func(a, b migrations.Migration) int { return cmp.Compare(a.Version, b.Version) })
 			if !slices.Equal(applied, list) {
 				t.Errorf("expected one call to return each migration, got %d of %d", len(applied), len(list))
 			}
-			if got := columnOf(t, shared, "SELECT version_id FROM sortkey_internal.goose_version ORDER BY id"); !slices.Equal(got, want) {
-				t.Errorf("expected each migration once, got %v", got)
-			}
-			together(func(pool *sql.DB) error { return migrations.Down(t.Context(), pool, c) })
+			wantRows(t, shared, "SELECT version_id FROM sortkey_internal.goose_version ORDER BY id", want...)
+			genEach(t, processes, func(i int) error { return migrations.Down(t.Context(), pools[i], c) })
 			installGone(t, shared, "sortkey")
 		}
 	})
@@ -402,7 +357,7 @@ func TestOvertaken(t *testing.T) {
 		pool := db.SQL(t, pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = after }))
 		wantError(t, migrations.Up(t.Context(), pool, late), migrations.ErrLayout,
 			"epoch 1970-01-01T00:00:00.001Z", "epoch 1970-01-01T00:00:00.002Z")
-		must(t, migrations.Check(t.Context(), pool, quick))
+		installDo(t, pool, quick, migrations.Check)
 	})
 }
 
@@ -447,8 +402,7 @@ func TestGiveUpWaiting(t *testing.T) {
 				waitUntil(t, db, "NOT "+waiting)
 				exec(t, other, "SELECT pg_advisory_unlock_all()")
 				installGone(t, pool, "sortkey")
-				must(t, migrations.Up(t.Context(), pool, migrations.Config{}))
-				must(t, migrations.Down(t.Context(), pool, migrations.Config{}))
+				installDo(t, pool, migrations.Config{}, migrations.Up, migrations.Down)
 			}
 		})
 	})
@@ -472,9 +426,7 @@ func TestExistingSchema(t *testing.T) {
 		db.Exec(t, "GRANT CREATE ON SCHEMA ids_internal TO "+name)
 		before := installCatalog(t, pool, "ids")
 		for range 2 {
-			must(t, migrations.Up(ctx, pool, c))
-			must(t, migrations.Check(ctx, pool, c))
-			must(t, migrations.Down(ctx, pool, c)) // keeps the schemas, which the role doesn't own
+			installDo(t, pool, c, migrations.Up, migrations.Check, migrations.Down) // keeps the schemas, which the role doesn't own
 			installSame(t, "Down", installCatalog(t, pool, "ids"), before)
 		}
 		// The same with the SQL for other tools.
@@ -485,26 +437,19 @@ func TestExistingSchema(t *testing.T) {
 		with := migrations.Config{Schema: c.Schema, SnowflakeSI: complete.SnowflakeSI}
 		add, err := migrations.AddSnowflakeSI(with)
 		must(t, err)
-		run := func(statements string) {
-			t.Helper()
-			if _, err := pool.ExecContext(ctx, statements); err != nil {
-				t.Error(err)
-			}
-		}
-		run(file)
-		run(add)
-		must(t, migrations.Check(ctx, pool, with))
+		role := db.Conn(t, pgtest.Login(name))
+		exec(t, role, file)
+		exec(t, role, add)
+		installDo(t, pool, with, migrations.Check)
 		for _, m := range slices.Backward(list) {
-			run(m.Down)
+			exec(t, role, m.Down)
 		}
 		installSame(t, "the down migrations", installCatalog(t, pool, "ids"), before)
 		db.Exec(t, "ALTER SCHEMA ids OWNER TO "+name+"; ALTER SCHEMA ids_internal OWNER TO "+name)
+		before = installCatalog(t, pool, "ids")
 		for range 2 { // Down also keeps schemas that the role owns, since Up didn't create them
-			must(t, migrations.Up(ctx, pool, c))
-			must(t, migrations.Down(ctx, pool, c))
-			if left := installCatalog(t, pool, "ids"); len(left) != 2 {
-				t.Errorf("expected two empty schemas, got %v", left)
-			}
+			installDo(t, pool, c, migrations.Up, migrations.Down)
+			installSame(t, "Down", installCatalog(t, pool, "ids"), before)
 		}
 	})
 }
@@ -513,18 +458,13 @@ func TestExistingSchema(t *testing.T) {
 // goose's version table for a program's own migrations.
 func TestSharedSchema(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{Schema: "public"}
+		pool, c := db.SQL(t), migrations.Config{Schema: "public"}
 		db.Exec(t, "CREATE TABLE goose_db_version (version_id bigint); INSERT INTO goose_db_version VALUES (20)")
-		before := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1")
-		must(t, migrations.Up(ctx, pool, c))
-		must(t, migrations.Check(ctx, pool, c))
-		must(t, migrations.Down(ctx, pool, c))
-		if after := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1"); !slices.Equal(after, before) {
-			t.Errorf("expected %v, got %v", before, after)
-		}
+		installDo(t, pool, c, migrations.Up, migrations.Check, migrations.Down)
+		wantRows(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace", "goose_db_version")
+		wantRows(t, pool, "SELECT version_id FROM goose_db_version", "20")
 		db.Exec(t, "DROP TABLE goose_db_version")
-		must(t, migrations.Up(ctx, pool, c))
-		must(t, migrations.Down(ctx, pool, c))
+		installDo(t, pool, c, migrations.Up, migrations.Down)
 		db.Exec(t, "CREATE TABLE public.stays ()") // checks that schema public still exists
 	})
 }
@@ -532,31 +472,26 @@ func TestSharedSchema(t *testing.T) {
 // Two installations in one database are independent.
 func TestTwoInstallations(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool := t.Context(), db.SQL(t)
+		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
 		a := migrations.Config{Schema: "a", SnowflakeSI: complete.SnowflakeSI}
 		b := migrations.Config{
 			Schema:      "b",
 			Snowflake:   idtype.SnowflakeLayout{Epoch: time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC), WorkerBits: 10, SequenceBits: 12},
 			SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), MachineBits: 3, IndexBits: 10},
 		}
-		must(t, migrations.Up(ctx, pool, a))
+		installDo(t, pool, a, migrations.Up)
 		aAlone := installCatalog(t, pool, "a")
-		must(t, migrations.Up(ctx, pool, b))
+		installDo(t, pool, b, migrations.Up)
 		installSame(t, "a after Up of b", installCatalog(t, pool, "a"), aAlone)
 		works := func(c migrations.Config) {
 			t.Helper()
-			must(t, migrations.Check(ctx, pool, c))
-			var id idtype.Snowflake
-			var si idtype.SnowflakeSI
-			var when, siWhen time.Time
-			must(t, pool.QueryRowContext(ctx, strings.ReplaceAll("SELECT id, $s.snowflake_time(id), si, $s.snowflake_si_time(si) FROM (SELECT $s.next_snowflake(7) id, $s.next_snowflake_si(5) si OFFSET 0) q", "$s", c.Schema)).
-				Scan(&id, &when, &si, &siWhen))
-			p, err := c.Snowflake.Parts(id)
-			must(t, err)
-			q, err := c.SnowflakeSI.Parts(si)
-			must(t, err)
-			if p.Worker != 7 || q.Machine != 5 || !p.Time.Equal(when) || !q.Time.Equal(siWhen) || time.Since(when).Abs() > time.Hour {
-				t.Errorf("expected current IDs of worker 7 and machine 5, got %+v and %+v", p, q)
+			installDo(t, pool, c, migrations.Check)
+			for _, f := range []*format{formatSnowflake(c.Schema, c.Snowflake), formatSnowflakeSI(c.Schema, c.SnowflakeSI)} {
+				p, err := f.parts(pgtest.Value[string](t, conn, "SELECT "+f.nextOf(5)+"::text"))
+				must(t, err)
+				if p.node != 5 || time.Since(p.time).Abs() > time.Hour {
+					t.Errorf("%s: expected a current ID of node 5, got %+v", c.Schema, p)
+				}
 			}
 		}
 		works(a)
@@ -576,28 +511,25 @@ func TestAddSnowflakeSI(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		without, with := migrations.Config{}, complete
-		must(t, migrations.Up(ctx, pool, with))
-		want := installCatalog(t, pool, "sortkey")
-		must(t, migrations.Down(ctx, pool, without))
-
-		must(t, migrations.Up(ctx, pool, without))
-		must(t, migrations.Check(ctx, pool, without))
+		want := installWhole(t, pool)
+		installDo(t, pool, without, migrations.Up, migrations.Check)
 		wantError(t, migrations.Check(ctx, pool, with), migrations.ErrOutdated, "SnowflakeSI", "base clock 2020-01-01T00:00:00.000Z", "run Up")
 		db.Exec(t, "CREATE TABLE used (id sortkey.snowflake_si)")
 		for _, names := range [][]string{{"snowflake_si"}, nil} {
 			applied, err := migrations.Apply(ctx, pool, with)
 			must(t, err)
-			if got := installNames(applied); !slices.Equal(got, names) {
-				t.Errorf("expected Apply to return %v, got %v", names, got)
+			var got []string
+			for _, m := range applied {
+				got = append(got, m.Name)
 			}
-			must(t, migrations.Check(ctx, pool, with))
+			wantLines(t, "Apply", got, names...)
+			installDo(t, pool, with, migrations.Check)
 			installSame(t, "a base clock added later", installCatalog(t, pool, "sortkey"), want)
 		}
 		// Programs without a base clock still work.
-		must(t, migrations.Check(ctx, pool, without))
-		must(t, migrations.Up(ctx, pool, without))
+		installDo(t, pool, without, migrations.Check, migrations.Up)
 		db.Exec(t, "DROP TABLE used")
-		must(t, migrations.Down(ctx, pool, without))
+		installDo(t, pool, without, migrations.Down)
 		installGone(t, pool, "sortkey")
 
 		// With another tool, the user adds a migration.
@@ -609,70 +541,40 @@ func TestAddSnowflakeSI(t *testing.T) {
 		add, err := migrations.AddSnowflakeSI(with)
 		must(t, err)
 		db.Exec(t, add)
-		must(t, migrations.Check(ctx, pool, with))
+		installDo(t, pool, with, migrations.Check)
 		installSame(t, "a base clock added later by a tool", installCatalog(t, pool, "sortkey"), want)
-		installRemove(t, db, list)
+		for _, m := range slices.Backward(list) {
+			db.Exec(t, m.Down)
+		}
+		installGone(t, pool, "sortkey")
 	})
 }
 
-func installNames(list []migrations.Migration) (names []string) {
-	for _, m := range list {
-		names = append(names, m.Name)
-	}
-	return names
-}
-
-// installRemove runs the down migrations by hand and checks that nothing is left.
-func installRemove(t testing.TB, db *pgtest.DB, list []migrations.Migration) {
-	t.Helper()
-	for _, m := range slices.Backward(list) {
-		db.Exec(t, m.Down)
-	}
-	installGone(t, db.SQL(t), "sortkey")
-}
-
-// An older version of the package doesn't change an installation by a later one.
-func TestLaterVersion(t *testing.T) {
+// An older version of the package doesn't change an installation by a later one. If only one
+// of the two schemas was dropped, Up and Down name the remedy. Down keeps a schema that never
+// had an installation.
+func TestDamaged(t *testing.T) {
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
+		ctx, pool, c := t.Context(), db.SQL(t), complete
 		db.Exec(t, "INSERT INTO sortkey.revision VALUES (1000, 'later'); INSERT INTO sortkey_internal.goose_version (version_id, is_applied) VALUES (1000, true)")
-		catalog := installCatalog(t, pool, "sortkey")
-		must(t, migrations.Check(ctx, pool, c))
-		must(t, migrations.Up(ctx, pool, c))
+		before := installCatalog(t, pool, "sortkey")
+		installDo(t, pool, c, migrations.Check, migrations.Up)
 		wantError(t, migrations.Down(ctx, pool, c), nil, "migration 1000", "run Down of the version that installed it")
-		installSame(t, "Down by an older version", installCatalog(t, pool, "sortkey"), catalog)
-	})
-}
+		installSame(t, "Down by an older version", installCatalog(t, pool, "sortkey"), before)
 
-// Every valid schema name works without quotes, even if it is a keyword of the
-// server.
-func TestKeywords(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		words := columnOf(t, pool, "SELECT word FROM pg_get_keywords() ORDER BY 1")
-		if len(words) < 400 {
-			t.Fatalf("expected the server's keywords, got %d", len(words))
-		}
-		reserved := columnOf(t, pool, "SELECT word FROM pg_get_keywords() WHERE catcode <> 'U' ORDER BY 1")
-		var refused []string
-		var all strings.Builder
-		for _, w := range words {
-			if (migrations.Config{Schema: w}).Validate() != nil {
-				refused = append(refused, w)
-				continue
-			}
-			all.WriteString(strings.ReplaceAll(`CREATE SCHEMA $s; CREATE DOMAIN $s.d AS int; CREATE FUNCTION $s.f() RETURNS $s.d LANGUAGE sql RETURN 1;
-				CREATE TABLE $s.t (id $s.d DEFAULT $s.f()); SELECT $s.t.id, $s.f(), 1::$s.d FROM $s.t;
-				`, "$s", w))
-		}
-		if _, err := pool.ExecContext(t.Context(), all.String()+"ROLLBACK"); err != nil { // the error names the word
-			t.Errorf("a valid schema name doesn't work without quotes: %v", err)
-		}
-		for _, w := range reserved {
-			if !slices.Contains(refused, w) {
-				t.Errorf("reserved word %s: expected an error from Validate", w)
-			}
-		}
+		db.Exec(t, "DROP SCHEMA sortkey CASCADE")
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled, "run Up")
+		before = installCatalog(t, pool, "sortkey")
+		const remedy = "DROP SCHEMA sortkey_internal CASCADE"
+		wantError(t, migrations.Up(ctx, pool, c), nil, `install schema "sortkey": schema "sortkey_internal" still has the internal functions`, "; run "+remedy)
+		wantError(t, migrations.Down(ctx, pool, c), nil, `remove schema "sortkey": schema "sortkey_internal" still has the internal functions`, "; run "+remedy)
+		installSame(t, "Up and Down", installCatalog(t, pool, "sortkey"), before)
+		db.Exec(t, remedy)
+		installDo(t, pool, c, migrations.Up, migrations.Check)
+
+		db.Exec(t, "CREATE SCHEMA mine")
+		installDo(t, pool, migrations.Config{Schema: "mine"}, migrations.Down)
+		db.Exec(t, "DROP SCHEMA mine") // checks that it still exists
 	})
 }
 
@@ -686,16 +588,38 @@ const installWords = `all begin by case declare else end execute for foreach fro
 	rollback row_count rowtype schema schema_name scroll slice sqlstate stacked table table_name type use_column use_variable
 	variable_conflict warning`
 
+// Every valid schema name works without quotes, even if it is a keyword of the server. Reserved
+// words of the server and of PL/pgSQL aren't valid.
+func TestKeywords(t *testing.T) {
+	reserved, _, _ := strings.Cut(installWords, "|")
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		words := columnOf(t, pool, "SELECT word FROM pg_get_keywords() ORDER BY 1")
+		if len(words) < 400 {
+			t.Fatalf("expected the server's keywords, got %d", len(words))
+		}
+		var all strings.Builder
+		for _, w := range words {
+			if (migrations.Config{Schema: w}).Validate() == nil {
+				all.WriteString(strings.ReplaceAll(`CREATE SCHEMA $s; CREATE DOMAIN $s.d AS int; CREATE FUNCTION $s.f() RETURNS $s.d LANGUAGE sql RETURN 1;
+					CREATE TABLE $s.t (id $s.d DEFAULT $s.f()); SELECT $s.t.id, $s.f(), 1::$s.d FROM $s.t;
+					`, "$s", w))
+			}
+		}
+		exec(t, db.Conn(t), all.String()+"ROLLBACK") // the error names the word
+		for _, w := range append(columnOf(t, pool, "SELECT word FROM pg_get_keywords() WHERE catcode <> 'U'"), strings.Fields(reserved)...) {
+			wantError(t, migrations.Config{Schema: w}.Validate(), nil, w)
+		}
+	})
+}
+
 // The functions work in a schema of any valid name: keywords of PL/pgSQL, names of
 // variables, and the longest name.
 func TestSchemaNames(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		pool.SetMaxIdleConns(-1) // a session that caches the functions of many schemas gets slow
-		reserved, others, _ := strings.Cut(installWords, "|")
-		for _, w := range strings.Fields(reserved) {
-			wantError(t, migrations.Config{Schema: w}.Validate(), nil, w)
-		}
+		_, others, _ := strings.Cut(installWords, "|")
 		words := append(strings.Fields(others), "found", "value", "unit", "pool", "known", "snowflake", strings.Repeat("a", 54))
 		if !pgtest.Thorough() {
 			words = words[len(words)-10:]
@@ -714,7 +638,7 @@ func TestSchemaNames(t *testing.T) {
 			fmt.Fprintf(&b, "%s; SET LOCAL $s.node = %d;\n", reserveNode("sortkey", installNode), installNode)
 			for _, g := range genFormats() {
 				fmt.Fprintf(&b, "SELECT sortkey.%[1]s_parts(id), sortkey.%[1]s_time(id), %[2]s FROM (SELECT %[3]s id) q;\n",
-					g.name, g.fromText(g.text("id")), g.nextOf(g.node))
+					g.name, g.call("from_text", g.call("text", "id")), g.nextOf(g.node))
 				if g.name != "spread64" {
 					fmt.Fprintf(&b, "SELECT $s.%s_floor(now());\n", g.name)
 				}
@@ -743,111 +667,5 @@ func TestSchemaNames(t *testing.T) {
 				t.Errorf("schema %s: %v", w, err)
 			}
 		}
-	})
-}
-
-// installPublic are the names in the schema of an installation. Users call, read or
-// write each of these objects.
-var installPublic = strings.Fields(`
-	domain:sno domain:sno_as_text domain:snowflake domain:snowflake_si domain:spread64 domain:uid60 domain:uuid7
-	next_sno next_snowflake next_snowflake_si next_spread64 next_uid60 next_uuid7
-	sno_at snowflake_at snowflake_si_at spread64_at uid60_at
-	sno_floor snowflake_floor snowflake_si_floor uid60_floor uuid7_floor
-	sno_node snowflake_node snowflake_si_node spread64_node
-	sno_parts snowflake_parts snowflake_si_parts spread64_parts uid60_parts
-	sno_time snowflake_time snowflake_si_time spread64_time uid60_time uuid7_time
-	sno_text spread64_text uid60_text sno_from_text spread64_from_text uid60_from_text typeid_text typeid_from_text sno_partman_decoder
-	create_node_pool claim_node renew_node release_node reserve_node unreserve_node prepare_citus_worker
-	manage_partitions unmanage_partitions plan_partitions next_partition_step maintain_partitions
-	relation:revision relation:layout relation:node_pool relation:node_lease relation:node_status relation:node_defaults relation:node_problems
-	relation:partitioned_table relation:partition_log relation:partition_horizon`)
-
-// The schema has no internal objects, all of its objects have comments, and no type and
-// function have the same name.
-func TestPublicObjects(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		lines := columnOf(t, pool, `
-			WITH s AS (SELECT 'sortkey'::regnamespace AS oid)
-			SELECT DISTINCT proname || CASE WHEN obj_description(p.oid, 'pg_proc') IS NULL THEN ' without a comment' ELSE '' END FROM pg_proc p JOIN s ON pronamespace = s.oid
-			UNION ALL SELECT 'domain:' || typname || CASE WHEN obj_description(t.oid, 'pg_type') IS NULL THEN ' without a comment' ELSE '' END
-				FROM pg_type t JOIN s ON typnamespace = s.oid WHERE typtype = 'd'
-			UNION ALL SELECT 'relation:' || relname || CASE WHEN obj_description(c.oid, 'pg_class') IS NULL THEN ' without a comment' ELSE '' END
-				FROM pg_class c JOIN s ON relnamespace = s.oid WHERE relkind <> 'i'
-			UNION ALL SELECT 'type:' || typname FROM pg_type t JOIN s ON typnamespace = s.oid WHERE typtype <> 'd' AND typrelid = 0 AND typelem = 0
-			UNION ALL SELECT 'operator:' || oprname FROM pg_operator o JOIN s ON oprnamespace = s.oid
-			UNION ALL SELECT 'collation:' || collname FROM pg_collation o JOIN s ON collnamespace = s.oid`)
-		slices.Sort(lines)
-		want := slices.Sorted(slices.Values(installPublic))
-		installSame(t, "the schema", lines, want)
-		if len(lines) != len(want) {
-			t.Errorf("expected %d names, got %d", len(want), len(lines))
-		}
-
-		// Otherwise a call with a literal or a parameter would be a cast.
-		if both := columnOf(t, pool, `SELECT typname FROM pg_type t JOIN pg_proc p ON p.proname = t.typname AND p.pronamespace = t.typnamespace
-			WHERE typnamespace = 'sortkey'::regnamespace ORDER BY 1`); len(both) != 0 {
-			t.Errorf("expected no name of both a type and a function, got %v", both)
-		}
-		if got := columnOf(t, pool, "SELECT sortkey.sno_text('6272706b-3471-3732-7877-66326d36336c')"); !slices.Equal(got, []string{"brpk4q72xwf2m63l"}) {
-			t.Errorf("expected the text of the sno, got %v", got)
-		}
-		var text string
-		must(t, pool.QueryRowContext(t.Context(), "SELECT sortkey.sno_text($1)", idtype.MustParseSno("brpk4q72xwf2m63l")).Scan(&text))
-		if text != "brpk4q72xwf2m63l" {
-			t.Errorf("expected the text of the sno, got %s", text)
-		}
-	})
-}
-
-// The definition of a next_ function, which a user can read in psql with \sf, is a
-// short expression. No function qualifies operators.
-func TestReadableFunctions(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		definitions := columnOf(t, pool, `SELECT pg_get_functiondef(oid) FROM pg_proc
-			WHERE pronamespace = 'sortkey'::regnamespace AND proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno)$'`)
-		if len(definitions) != 9 {
-			t.Errorf("expected 9 next_ functions, got %d", len(definitions))
-		}
-		for _, d := range definitions {
-			_, body, _ := strings.Cut(d, "LANGUAGE sql\n")
-			body = strings.TrimSpace(body)
-			if !strings.HasPrefix(body, "RETURN ") || strings.Count(body, "\n") > 2 || len(body) > 160 || strings.Contains(body, "OPERATOR(") {
-				t.Errorf("expected a body of up to three lines and 160 characters, got\n%s", d)
-			}
-		}
-		for _, name := range columnOf(t, pool, `SELECT oid::regprocedure FROM pg_proc
-			WHERE pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND pg_get_functiondef(oid) ILIKE '%operator(pg\_catalog%'`) {
-			t.Errorf("expected no qualified operators in %s", name)
-		}
-		// With standard_conforming_strings off, a backslash in a string means something else.
-		for _, name := range columnOf(t, pool, `SELECT oid::regprocedure FROM pg_proc
-			WHERE pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND prosecdef AND strpos(prosrc, E'\\') > 0`) {
-			t.Errorf("expected no backslashes in %s, which has the privileges of its owner", name)
-		}
-	})
-}
-
-// If only one of the two schemas was dropped, Up and Down name the remedy. Down keeps a
-// schema that never had an installation.
-func TestDroppedSchema(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool, c := t.Context(), db.SQL(t), complete
-		must(t, migrations.Up(ctx, pool, c))
-		db.Exec(t, "DROP SCHEMA sortkey CASCADE")
-		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled, "run Up")
-		before := installCatalog(t, pool, "sortkey")
-		const remedy = "DROP SCHEMA sortkey_internal CASCADE"
-		wantError(t, migrations.Up(ctx, pool, c), nil, `install schema "sortkey": schema "sortkey_internal" still has the internal functions`, "; run "+remedy)
-		wantError(t, migrations.Down(ctx, pool, c), nil, `remove schema "sortkey": schema "sortkey_internal" still has the internal functions`, "; run "+remedy)
-		installSame(t, "Up and Down", installCatalog(t, pool, "sortkey"), before)
-		db.Exec(t, remedy)
-		must(t, migrations.Up(ctx, pool, c))
-		must(t, migrations.Check(ctx, pool, c))
-
-		db.Exec(t, "CREATE SCHEMA mine")
-		must(t, migrations.Down(ctx, pool, migrations.Config{Schema: "mine"}))
-		db.Exec(t, "DROP SCHEMA mine") // checks that it still exists
 	})
 }

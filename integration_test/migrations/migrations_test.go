@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,28 @@ func columnOf(t testing.TB, db *sql.DB, query string, args ...any) []string {
 	}
 	must(t, rows.Err())
 	return values
+}
+
+// wantLines fails the test unless got and want are equal.
+func wantLines(t testing.TB, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: expected\n\t%s\ngot\n\t%s", what, strings.Join(want, "\n\t"), strings.Join(got, "\n\t"))
+	}
+}
+
+// wantRows fails the test unless a query with one column returns the values.
+func wantRows(t testing.TB, db *sql.DB, query string, want ...string) {
+	t.Helper()
+	wantLines(t, query, columnOf(t, db, query), want...)
+}
+
+// wantValue fails the test unless a query returns a value.
+func wantValue[T comparable](t testing.TB, conn *pgx.Conn, query string, want T) {
+	t.Helper()
+	if got := pgtest.Value[T](t, conn, query); got != want {
+		t.Errorf("%s: expected %v, got %v", query, want, got)
+	}
 }
 
 // wantError fails the test unless err wraps the sentinel, if that isn't nil, and its

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -101,7 +100,7 @@ func (db partitionDB) tryWith(t testing.TB, o migrations.PartitionOptions, want 
 	if !slices.Equal(seen, steps) {
 		t.Errorf("expected Progress to get the steps %v, got %v", steps, seen)
 	}
-	partitionWant(t, "steps at "+o.At.Format(time.DateTime), partitionSteps(steps), want...)
+	wantLines(t, "steps at "+o.At.Format(time.DateTime), partitionSteps(steps), want...)
 	return err
 }
 
@@ -170,7 +169,7 @@ func (db partitionDB) strings(t testing.TB, query string, args ...any) []string 
 // want fails the test unless a query, which has one column, returns the values.
 func (db partitionDB) want(t testing.TB, query string, want ...string) {
 	t.Helper()
-	partitionWant(t, query, db.strings(t, query), want...)
+	wantRows(t, db.pool, query, want...)
 }
 
 // rows fails the test unless these are the rows of a table, as "partition v".
@@ -183,14 +182,6 @@ func (db partitionDB) rows(t testing.TB, table string, want ...string) {
 func (db partitionDB) leaves(t testing.TB, table string, want ...string) {
 	t.Helper()
 	db.want(t, "select c.relname from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = '"+table+"'::regclass order by 1", want...)
-}
-
-// partitionWant fails the test unless got and want are equal.
-func partitionWant(t testing.TB, name string, got []string, want ...string) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: expected\n\t%s\ngot\n\t%s", name, strings.Join(want, "\n\t"), strings.Join(got, "\n\t"))
-	}
 }
 
 // Maintenance creates partitions ahead for all formats and intervals. Each partition
@@ -353,74 +344,56 @@ func TestPartitionsUnderInserts(t *testing.T) {
 				create table e%[1]d_default partition of e%[1]d default;
 				select sortkey.manage_partitions('e%[1]d', '1 minute', premake => 2)`, i))
 		}
-		begun := make(chan struct{}, writers)
-		inserted := make([][]string, writers) // "table id"
-		var stop atomic.Bool
-		var wg, maintainers sync.WaitGroup
-		for w := range writers {
-			conn := db.Conn(t)
+		conns, generators := genConns(t, db.DB, writers), make([]*idtype.SnowflakeGenerator, writers)
+		for w := range generators {
 			g, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: 2, Worker: w})
 			must(t, err)
-			// write inserts a row in each table, in a transaction that reads before it inserts.
-			write := func(n int) error {
-				return pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-					keys := make([]string, tables)
-					for i := range keys {
-						id := "default"
-						if n%2 == 1 {
-							next, err := g.Next()
-							if err != nil {
-								return err
-							}
-							id = fmt.Sprint(int64(next))
-						}
-						var count int
-						table := fmt.Sprint("e", (n+i)%tables)
-						if err := errors.Join(tx.QueryRow(t.Context(), "select count(*) from "+table+" where v = 'none'").Scan(&count),
-							tx.QueryRow(t.Context(), fmt.Sprintf("insert into %s values (%s) returning '%[1]s ' || id", table, id)).Scan(&keys[i])); err != nil {
+			generators[w] = g
+		}
+		inserted := make([][]string, writers) // "table id"
+		// A transaction inserts a row in each table, and reads before it inserts.
+		inserts := genStart(writers, func(w, n int) (string, error) {
+			return "inserted", pgx.BeginFunc(t.Context(), conns[w], func(tx pgx.Tx) error {
+				keys := make([]string, tables)
+				for i := range keys {
+					id := "default"
+					if n%2 == 1 {
+						next, err := generators[w].Next()
+						if err != nil {
 							return err
 						}
+						id = fmt.Sprint(int64(next))
 					}
-					inserted[w] = append(inserted[w], keys...)
-					return nil
-				})
-			}
-			wg.Go(func() {
-				for n := 0; !stop.Load(); n++ {
-					if n == 10 {
-						begun <- struct{}{}
-					}
-					if err := write(n); err != nil {
-						t.Errorf("insert: %v", err)
-						return
+					var count int
+					table := fmt.Sprint("e", (n+i)%tables)
+					if err := errors.Join(tx.QueryRow(t.Context(), "select count(*) from "+table+" where v = 'none'").Scan(&count),
+						tx.QueryRow(t.Context(), fmt.Sprintf("insert into %s values (%s) returning '%[1]s ' || id", table, id)).Scan(&keys[i])); err != nil {
+						return err
 					}
 				}
+				inserted[w] = append(inserted[w], keys...)
+				return nil
 			})
-		}
-		for range writers {
-			<-begun
-		}
+		})
+		inserts.await(t, "programs insert rows", func() bool { return inserts.count("inserted") > 10*writers })
 		now := time.Now()
 		var drains atomic.Int64
-		for range 2 {
-			maintainers.Go(func() {
-				// If no attempt gets its locks, a later call takes the step.
-				for minute := 0; minute < 4 || drains.Load() == 0 && minute < 60; minute++ {
-					steps, err := migrations.MaintainPartitions(t.Context(), db.pool, complete, migrations.PartitionOptions{At: now.Add(time.Duration(minute) * time.Minute)})
-					if err != nil {
-						t.Error(err)
-					}
-					for _, s := range steps {
-						if s.Action == "drain" && s.Err == nil {
-							drains.Add(1)
-						}
+		genEach(t, 2, func(int) error {
+			// If no attempt gets its locks, a later call takes the step.
+			for minute := 0; minute < 4 || drains.Load() == 0 && minute < 60; minute++ {
+				steps, err := migrations.MaintainPartitions(t.Context(), db.pool, complete, migrations.PartitionOptions{At: now.Add(time.Duration(minute) * time.Minute)})
+				if err != nil {
+					return err
+				}
+				for _, s := range steps {
+					if s.Action == "drain" && s.Err == nil {
+						drains.Add(1)
 					}
 				}
-			})
-		}
-		maintainers.Wait()
-		stop.Store(true)
-		wg.Wait()
+			}
+			return nil
+		})
+		must(t, inserts.end())
 		db.call(t, "now") // the skipped steps
 
 		var got []string
@@ -565,10 +538,27 @@ func TestPartitionsLockTimeout(t *testing.T) {
 		}
 		db.want(t, "select attempts || ' ' || problem from sortkey.partition_log where outcome = 'skipped'",
 			"6 canceling statement due to lock timeout", "6 canceling statement due to lock timeout")
-		partitionWant(t, "the original lock_timeout", []string{pgtest.Value[string](t, conn, "show lock_timeout")}, "0")
+		wantLines(t, "the original lock_timeout", []string{pgtest.Value[string](t, conn, "show lock_timeout")}, "0")
 
 		must(t, tx.Rollback(t.Context()))
 		db.maintain(t, "2026-11-23 10:00Z", "create a_p20261123", "create a_p20261124", "drop a_p20261121")
+
+		// A canceled call returns its completed steps, and rolls back the current one.
+		tx = db.begin(t, "select from b")
+		ctx, cancel := context.WithCancel(t.Context())
+		var steps []migrations.PartitionStep
+		result := make(chan error, 1)
+		go func() {
+			var err error
+			steps, err = migrations.MaintainPartitions(ctx, db.pool, complete, migrations.PartitionOptions{At: partitionAt(t, "2026-11-24Z"), LockTimeout: time.Minute})
+			result <- err
+		}()
+		waitUntil(t, db.DB, "exists (select from pg_locks where not granted and relation = 'b_default'::regclass)")
+		cancel()
+		wantError(t, <-result, context.Canceled, "maintain partitions of public.b")
+		wantLines(t, "steps of the other table", partitionSteps(steps), "create a_p20261125", "drop a_p20261122")
+		must(t, tx.Rollback(t.Context()))
+		db.maintain(t, "2026-11-24Z", "create b_p20261125", "drop b_p20261122")
 	})
 }
 
@@ -596,37 +586,13 @@ func TestPartitionsLockRetried(t *testing.T) {
 		must(t, reader.Commit(t.Context()))
 		must(t, <-result)
 		db.want(t, "select concat_ws(' ', action, partition, outcome, attempts between 2 and 6) from sortkey.partition_log where action = 'detach'", "detach public.e_p20261121 done t")
-		partitionWant(t, "the given lock_timeout for one statement", take("NOTICE "), "lock_timeout 1s", "detach public.e_p20261121")
+		wantLines(t, "the given lock_timeout for one statement", take("NOTICE "), "lock_timeout 1s", "detach public.e_p20261121")
 		db.Exec(t, "drop event trigger note")
 
 		// The pause doubles with each attempt, and is random and bounded.
 		db.want(t, `select every(pause between low / 2 and low)::text || every(pause <> other)::text from generate_series(1, 100),
 			lateral (values (1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.6), (20, 5.0)) v (attempt, low),
 			lateral (select sortkey_internal.partition_pause(attempt, '100 ms'), sortkey_internal.partition_pause(attempt, '100 ms')) p (pause, other)`, "truetrue")
-	})
-}
-
-// A canceled call returns its completed steps, and rolls back the current one.
-func TestPartitionsCancelled(t *testing.T) {
-	partitionOne(t, func(t *testing.T, db partitionDB) {
-		db.managed(t, "a", "premake => 1")
-		db.managed(t, "b", "premake => 1")
-		db.Exec(t, "create table b_default partition of b default")
-		tx := db.begin(t, "select from b")
-		ctx, cancel := context.WithCancel(t.Context())
-		var steps []migrations.PartitionStep
-		result := make(chan error, 1)
-		go func() {
-			var err error
-			steps, err = migrations.MaintainPartitions(ctx, db.pool, complete, migrations.PartitionOptions{At: partitionAt(t, partitionNow), LockTimeout: time.Minute})
-			result <- err
-		}()
-		waitUntil(t, db.DB, "exists (select from pg_locks where not granted and relation = 'b'::regclass)")
-		cancel()
-		wantError(t, <-result, context.Canceled, "maintain partitions of public.b")
-		partitionWant(t, "steps of the other table", partitionSteps(steps), "create a_p20261121", "create a_p20261122", "default a_default")
-		must(t, tx.Rollback(t.Context()))
-		db.maintain(t, partitionNow, "create b_p20261121", "create b_p20261122")
 	})
 }
 
@@ -676,7 +642,7 @@ func TestPartitionsByHand(t *testing.T) {
 			exec(t, conn, "begin read only")
 			exec(t, conn, "call sortkey.maintain_partitions('by_hand.e', dry_run => true, at => $1)", o.At)
 			exec(t, conn, "commit")
-			partitionWant(t, "the state after dry runs", state("by_hand"), before...)
+			wantLines(t, "the state after dry runs", state("by_hand"), before...)
 			db.want(t, "select count(*)::text from sortkey.partitioned_table", "3")
 			if day := o.At.Truncate(24 * time.Hour); round.at == partitionNow && (!steps[0].From.Equal(day) || !steps[0].To.Equal(day.AddDate(0, 0, 1))) {
 				t.Errorf("expected the times of the first step, got %v to %v", steps[0].From, steps[0].To)
@@ -711,7 +677,7 @@ func TestPartitionsByHand(t *testing.T) {
 					return nil
 				}))
 			}
-			partitionWant(t, "actions", actions, strings.Fields(round.actions)...)
+			wantLines(t, "actions", actions, strings.Fields(round.actions)...)
 			o.Parent, o.DryRun = "by_call.e", false
 			called, err := migrations.MaintainPartitions(ctx, pool, complete, o)
 			must(t, err)
@@ -720,7 +686,7 @@ func TestPartitionsByHand(t *testing.T) {
 					t.Errorf("expected the planned SQL, got %s", s.SQL)
 				}
 			}
-			partitionWant(t, "the same result by hand", state("by_hand"), state("by_call")...)
+			wantLines(t, "the same result by hand", state("by_hand"), state("by_call")...)
 			db.maintain(t, round.at)
 		}
 		db.leaves(t, "by_hand.e", "e_p20261124", "e_p20261125")
@@ -1094,18 +1060,12 @@ func TestPartitionsShadowed(t *testing.T) {
 		db.call(t, partitionNow)
 		db.Exec(t, `insert into e values (sortkey.snowflake_floor('2026-11-21 12:00Z'), 'y'); insert into child select id from e;
 			insert into e values (sortkey.snowflake_floor('2026-11-01 12:00Z'), 'x'), (sortkey.snowflake_floor('2026-11-02 12:00Z'), 'referred');
-			insert into child select id from e where v = 'referred';
-			create function trap() returns boolean language plpgsql as $$ begin raise exception 'trapped'; end $$`)
-		for i, o := range []string{
-			">= sortkey.snowflake sortkey.snowflake boolean", "< sortkey.snowflake sortkey.snowflake boolean", "= sortkey.snowflake sortkey.snowflake boolean",
-			"= text text boolean", "<> text text boolean", "|| text text text", "= integer integer boolean", "> integer integer boolean", "+ integer integer integer",
-			"- integer integer integer", "* numeric integer numeric", "* numeric numeric numeric", ">= numeric integer boolean", "<= numeric integer boolean",
-			"#> jsonb text[] jsonb", "- jsonb text jsonb",
-		} {
-			f := strings.Fields(o)
-			db.Exec(t, fmt.Sprintf(`create function trap%d(%s, %s) returns %s language plpgsql as $$ begin perform public.trap(); end $$;
-				create operator public.%s (leftarg = %[2]s, rightarg = %[3]s, function = trap%[1]d)`, i, f[1], f[2], f[3], f[0]))
-		}
+			insert into child select id from e where v = 'referred'`)
+		db.Exec(t, trapSQL("public", `
+			>=(sortkey.snowflake, sortkey.snowflake) boolean; <(sortkey.snowflake, sortkey.snowflake) boolean; =(sortkey.snowflake, sortkey.snowflake) boolean;
+			=(text, text) boolean; <>(text, text) boolean; ||(text, text) text; =(integer, integer) boolean; >(integer, integer) boolean; +(integer, integer) integer;
+			-(integer, integer) integer; *(numeric, integer) numeric; *(numeric, numeric) numeric; >=(numeric, integer) boolean; <=(numeric, integer) boolean;
+			#>(jsonb, text[]) jsonb; -(jsonb, text) jsonb`))
 		for _, name := range []string{"text", "timestamptz", "jsonb", "oid", "regclass"} {
 			db.Exec(t, "create domain public."+name+" as pg_catalog."+name+" check (public.trap())")
 		}
@@ -1322,7 +1282,7 @@ func TestPartitionsLogLocked(t *testing.T) {
 		must(t, tx.Rollback(ctx))
 		db.leaves(t, "a", "a_default", "a_p20261121", "a_p20261122")
 		db.leaves(t, "b", "b_default", "b_p20261121", "b_p20261122")
-		partitionWant(t, "a warning about the old row and each new one", take("WARNING "),
+		wantLines(t, "a warning about the old row and each new one", take("WARNING "),
 			append([]string{"cannot delete old rows of partition_log and partitioned_table: canceling statement due to lock timeout"},
 				slices.Repeat([]string{"cannot write to partition_log: canceling statement due to lock timeout"}, 8)...)...)
 		const log = "select parent_table || ' ' || action from sortkey.partition_log order by 1"
@@ -1336,6 +1296,6 @@ func TestPartitionsLogLocked(t *testing.T) {
 		call()
 		db.leaves(t, "a", "a_default", "a_p20261121", "a_p20261122")
 		const violated = `cannot write to partition_log: new row for relation "partition_log" violates check constraint "partition_log_parent_table_check"`
-		partitionWant(t, "a warning about each row", take("WARNING "), violated, violated)
+		wantLines(t, "a warning about each row", take("WARNING "), violated, violated)
 	})
 }

@@ -14,11 +14,11 @@ import (
 )
 
 // generated returns the statement that generates an ID and returns its node number.
-func (f genFormat) generated() string {
+func (f *format) generated() string {
 	return "select " + f.function("node") + "(" + f.next() + ")"
 }
 
-func settingReserve(t *testing.T, conn *pgx.Conn, f genFormat, nodes ...int) {
+func settingReserve(t *testing.T, conn *pgx.Conn, f *format, nodes ...int) {
 	t.Helper()
 	for _, node := range nodes {
 		pool, number := f.pool(node)
@@ -45,7 +45,7 @@ func TestServerSettingErrors(t *testing.T) {
 				return err
 			}
 			missing := []string{
-				"sortkey.node is not set, so next_" + f.name + " has no node number", fmt.Sprintf("from 0 to %d", f.max),
+				"sortkey.node is not set, so next_" + f.name + " has no node number", fmt.Sprintf("from 0 to %d", f.maxNode),
 				fmt.Sprintf("SELECT sortkey.reserve_node('%s', N, 'defaults of %s')", strings.ReplaceAll(f.name, "_", "-"), db.Name),
 			}
 			_ = failing("no setting", "55000", missing...)
@@ -55,12 +55,12 @@ func TestServerSettingErrors(t *testing.T) {
 			_ = failing("an empty setting", "55000", missing...)
 			for _, v := range []string{
 				"x", "-1", "+1", "1.0", "1e2", "0x1f", "007", " 3", "3 ", "1;", "3.x", "a.b.c", "١", "é", "NULL", "99999999999999999999", strings.Repeat("1", 200),
-				"4294967299", fmt.Sprint(f.max + 1),
+				"4294967299", fmt.Sprint(f.maxNode + 1),
 			} {
 				exec(t, conn, "select set_config('sortkey.node', $1, false)", v)
-				_ = failing(v, "22023", fmt.Sprintf("sortkey.node is '%s', which is not a node number of %s (0 to %d)", v, f.name, f.max))
+				_ = failing(v, "22023", fmt.Sprintf("sortkey.node is '%s', which is not a node number of %s (0 to %d)", v, f.name, f.maxNode))
 			}
-			for _, node := range []int{0, 29, f.max} {
+			for _, node := range []int{0, 29, f.maxNode} {
 				conn = db.Conn(t) // a session keeps its number
 				exec(t, conn, fmt.Sprintf("set sortkey.node = %d", node))
 				pool, number := f.pool(node)
@@ -69,9 +69,7 @@ func TestServerSettingErrors(t *testing.T) {
 				errors.As(err, &pg)
 				exec(t, other, settingRemedy.FindString(pg.Hint))
 				for range 2 {
-					if got := pgtest.Value[int](t, conn, f.generated()); got != node {
-						t.Errorf("%s: expected node number %d, got %d", f.name, node, got)
-					}
+					wantValue(t, conn, f.generated(), node)
 				}
 			}
 			exec(t, conn, "reset sortkey.node")
@@ -106,12 +104,6 @@ func TestServerSettingChanges(t *testing.T) {
 		exec(t, admin, fmt.Sprintf("alter database %s set sortkey.node = 5", db.Name))
 		for _, f := range nodeFormats() {
 			settingReserve(t, admin, f, 5, 9)
-			want := func(conn *pgx.Conn, sql string, node int) {
-				t.Helper()
-				if got := pgtest.Value[int](t, conn, sql); got != node {
-					t.Errorf("%s: expected node number %d of %s, got %d", f.name, node, sql, got)
-				}
-			}
 			plans := []string{"auto"}
 			if pgtest.Thorough() || f.name == "snowflake" || f.name == "sno" { // the other formats have the same functions as Snowflake
 				plans = append(plans, "force_generic_plan", "force_custom_plan")
@@ -121,52 +113,47 @@ func TestServerSettingChanges(t *testing.T) {
 				exec(t, conn, "set plan_cache_mode = "+plan)
 				exec(t, conn, "prepare generate as "+f.generated())
 				exec(t, conn, fmt.Sprintf(`create or replace function pg_temp.generate() returns integer language plpgsql as
-					$$ declare id %s := %s; begin return %s(id); end $$`, f.base, f.next(), f.function("node")))
+					$$ declare id %s := %s; begin return %s(id); end $$`, f.column, f.next(), f.function("node")))
 				for _, sql := range []string{"execute generate", "select pg_temp.generate()", f.generated()} {
 					for range 2 {
 						for range 7 { // the sixth execution can have a generic plan
-							want(conn, sql, 5)
+							wantValue(t, conn, sql, 5)
 						}
 						exec(t, conn, "set sortkey.node = 9")
-						want(conn, sql, 5)
+						wantValue(t, conn, sql, 5)
 						exec(t, conn, "begin")
 						exec(t, conn, "set local sortkey.node = 10")
-						want(conn, sql, 5)
+						wantValue(t, conn, sql, 5)
 						exec(t, conn, "commit")
 						exec(t, conn, fmt.Sprintf("reset sortkey.%s_node", f.name))
-						want(conn, sql, 9)
+						wantValue(t, conn, sql, 9)
 						exec(t, conn, "reset all")
 						exec(t, conn, "set sortkey.node = 10")
 						fails(t, conn, "55000", sql, "is not reserved")
 						exec(t, conn, "reset all")
 						exec(t, conn, "set plan_cache_mode = "+plan)
-						want(conn, sql, 5)
+						wantValue(t, conn, sql, 5)
 					}
 				}
 			}
 
 			// Each session has its first call in a transaction or before a reset.
-			for _, c := range []struct {
-				name       string
-				statements []string
-			}{
-				{"a transaction", []string{"begin", f.generated(), "commit"}},
-				{"a rollback", []string{"begin", f.generated(), "rollback"}},
-				{"a rollback to a savepoint", []string{"begin", "savepoint s", f.generated(), "rollback to s", f.generated(), "commit"}},
-				{"a rollback of a savepoint and the transaction", []string{"begin", "savepoint s", f.generated(), "release s", f.generated(), "rollback"}},
-				{"DISCARD ALL", []string{f.generated(), "discard all"}},
-				{"DISCARD ALL after SET", []string{"set sortkey.node = 9", f.generated(), "discard all"}},
-				{"RESET ALL", []string{"set sortkey.node = 9", f.generated(), "reset all"}},
-				{"a rollback of SET", []string{"begin", "set sortkey.node = 9", f.generated(), "rollback"}},
+			for _, statements := range [][]string{
+				{"begin", f.generated(), "commit"},
+				{"begin", f.generated(), "rollback"},
+				{"begin", "savepoint s", f.generated(), "rollback to s", f.generated(), "commit"},
+				{"begin", "savepoint s", f.generated(), "release s", f.generated(), "rollback"},
+				{f.generated(), "discard all"},
+				{"set sortkey.node = 9", f.generated(), "discard all"},
+				{"set sortkey.node = 9", f.generated(), "reset all"},
+				{"begin", "set sortkey.node = 9", f.generated(), "rollback"},
 			} {
 				conn := db.Conn(t, pgtest.Mode(pgx.QueryExecModeSimpleProtocol))
-				for _, sql := range c.statements {
+				for _, sql := range statements {
 					exec(t, conn, sql)
 				}
 				for range 2 {
-					if got := pgtest.Value[int](t, conn, f.generated()); got != 5 {
-						t.Errorf("%s: expected node number 5 after %s, got %d", f.name, c.name, got)
-					}
+					wantValue(t, conn, f.generated()+" -- after "+strings.Join(statements, "; "), 5)
 				}
 			}
 
@@ -175,7 +162,7 @@ func TestServerSettingChanges(t *testing.T) {
 			exec(t, conn, "begin")
 			fails(t, conn, "22012", f.generated()+" union all select 1/(random() * 0)::int", "division by zero")
 			exec(t, conn, "rollback")
-			want(conn, f.generated(), 5)
+			wantValue(t, conn, f.generated(), 5)
 		}
 	})
 }
@@ -190,9 +177,7 @@ func TestServerSettingHeld(t *testing.T) {
 		exec(t, conn, "set sortkey.node = 0")
 		exec(t, conn, "create table orders (id bigint default sortkey.next_snowflake())")
 		fails(t, conn, "55000", "select sortkey.next_snowflake()", "number 0 of pool snowflake is still held", "reserve_node('snowflake', 0,")
-		if pgtest.Value[bool](t, conn, "select bool_or(reserved is not null) from sortkey.node_defaults") {
-			t.Error("expected node_defaults to list the number as not reserved")
-		}
+		wantValue(t, conn, "select bool_or(reserved is not null) from sortkey.node_defaults", false)
 		exec(t, conn, "select sortkey.release_node('snowflake', 0, 1, 'program secret', 0)")
 		exec(t, conn, "select sortkey.reserve_node('snowflake', 0, 'test')")
 		exec(t, conn, "select sortkey.next_snowflake()")
@@ -208,12 +193,8 @@ func TestServerSettingForged(t *testing.T) {
 			exec(t, conn, "set sortkey.node = 1")
 			for _, forged := range []string{"9223372036854775807", "-1", "-9223372036854775808"} {
 				exec(t, conn, fmt.Sprintf("set sortkey.%s_node = '%s'", f.name, forged))
-				var valid bool
-				must(t, conn.QueryRow(t.Context(), fmt.Sprintf(`select count(distinct id) = 100 and bool_and(abs(extract(epoch from %s(id) - clock_timestamp())) < 60)
-					from (select %s from generate_series(1, 100)) g (id)`, f.function("time"), f.next())).Scan(&valid))
-				if !valid {
-					t.Errorf("%s: expected distinct IDs of the current time with %s", f.name, forged)
-				}
+				wantValue(t, conn, fmt.Sprintf(`select count(distinct id) = 100 and bool_and(abs(extract(epoch from %s(id) - clock_timestamp())) < 60)
+					from (select %s from generate_series(1, 100)) g (id)`, f.function("time"), f.next()), true)
 			}
 		}
 	})

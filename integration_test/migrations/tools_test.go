@@ -1,7 +1,6 @@
 package migrations
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,9 +26,9 @@ import (
 // The exported files work with other migration tools, and with psql.
 
 // A tool is a migration tool.
-type tool interface {
-	to(ctx context.Context, version int) error // migrates up or down
-	mend(failed int) error                     // prepares a retry after a failed migration
+type tool struct {
+	to   func(version int) error         // migrates up to a version, or down to 0
+	mend func(failed, version int) error // after a failed migration, sets the version; nil: the tool doesn't need it
 }
 
 // A toolKind has the files of a tool and a function that opens it on a database.
@@ -43,45 +42,34 @@ var tools = map[string]toolKind{
 	"goose": {migrations.Goose, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
 		p, err := goose.NewProvider(goose.DialectPostgres, db.SQL(t), files)
 		must(t, err)
-		return toolGooseProvider{p}
+		return tool{to: func(version int) error {
+			if version == 0 {
+				_, err := p.DownTo(t.Context(), 0)
+				return err
+			}
+			_, err := p.UpTo(t.Context(), int64(version))
+			return err
+		}}
 	}},
 	"golang-migrate with pgx": {migrations.GolangMigrate, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
 		d, err := migratepgx.WithInstance(db.SQL(t), &migratepgx.Config{})
 		must(t, err)
-		return toolMigrateOn(t, files, d)
+		return toolMigrate(t, files, d)
 	}},
 	"golang-migrate with pq": {migrations.GolangMigrate, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
 		d, err := migratepq.WithInstance(installPQ(t, db), &migratepq.Config{MigrationsTable: "sortkey_migrations"})
 		must(t, err)
-		return toolMigrateOn(t, files, d)
+		return toolMigrate(t, files, d)
 	}},
 	"tern": {migrations.Tern, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
 		m, err := ternmigrate.NewMigrator(t.Context(), db.Conn(t), "public.schema_version")
 		must(t, err)
 		must(t, m.LoadMigrations(files))
-		return toolTern{m}
+		return tool{to: func(version int) error { return m.MigrateTo(t.Context(), int32(version)) }}
 	}},
 }
 
-type toolGooseProvider struct{ p *goose.Provider }
-
-func (g toolGooseProvider) mend(int) error { return nil }
-func (g toolGooseProvider) to(ctx context.Context, version int) error {
-	now, err := g.p.GetDBVersion(ctx)
-	if err != nil {
-		return err
-	}
-	if int(now) > version {
-		_, err = g.p.DownTo(ctx, int64(version))
-	} else {
-		_, err = g.p.UpTo(ctx, int64(version))
-	}
-	return err
-}
-
-type toolMigrate struct{ m *migrate.Migrate }
-
-func toolMigrateOn(t *testing.T, files fs.FS, d database.Driver) tool {
+func toolMigrate(t *testing.T, files fs.FS, d database.Driver) tool {
 	t.Helper()
 	source, err := iofs.New(files, ".")
 	must(t, err)
@@ -91,173 +79,91 @@ func toolMigrateOn(t *testing.T, files fs.FS, d database.Driver) tool {
 		a, b := m.Close()
 		must(t, errors.Join(a, b))
 	})
-	return toolMigrate{m}
-}
-
-// mend resets the version to the one before the failed migration, which golang-migrate
-// has marked as dirty.
-func (g toolMigrate) mend(failed int) error {
-	var dirty migrate.ErrDirty
-	if err := g.m.Up(); !errors.As(err, &dirty) || dirty.Version != failed {
-		return fmt.Errorf("expected version %d to be dirty, got %v", failed, err)
+	return tool{
+		to: func(version int) error {
+			if version == 0 {
+				return m.Down()
+			}
+			return m.Migrate(uint(version))
+		},
+		mend: func(failed, version int) error {
+			var dirty migrate.ErrDirty
+			if err := m.Up(); !errors.As(err, &dirty) || dirty.Version != failed {
+				return fmt.Errorf("expected version %d to be dirty, got %v", failed, err)
+			}
+			if version == 0 {
+				version = database.NilVersion
+			}
+			return m.Force(version)
+		},
 	}
-	if failed == 1 {
-		return g.m.Force(database.NilVersion)
-	}
-	return g.m.Force(failed - 1)
-}
-
-func (g toolMigrate) to(_ context.Context, version int) error {
-	if version == 0 {
-		return g.m.Down()
-	}
-	return g.m.Migrate(uint(version))
-}
-
-type toolTern struct{ m *ternmigrate.Migrator }
-
-func (g toolTern) mend(int) error { return nil }
-func (g toolTern) to(ctx context.Context, version int) error {
-	return g.m.MigrateTo(ctx, int32(version))
-}
-
-// A toolPSQL runs one file after another with psql -1.
-type toolPSQL struct {
-	toolShell
-	up, down []string // the paths of the files, in order of their versions
-}
-
-func toolPSQLOn(t *testing.T, db *pgtest.DB, files fs.FS) tool {
-	p := toolPSQL{toolShell: toolShell{t, db}}
-	list, err := migrations.List(complete)
-	must(t, err)
-	folder := filepath.Join(t.TempDir(), db.Name)
-	must(t, os.CopyFS(folder, files))
-	must(t, db.Container().CopyDirToContainer(t.Context(), folder, "/tmp/"+db.Name, 0o755))
-	for _, m := range list {
-		path := fmt.Sprintf("/tmp/%s/%04d_%s", db.Name, m.Version, m.Name)
-		p.up, p.down = append(p.up, path+".up.sql"), append(p.down, path+".down.sql")
-	}
-	return p
-}
-
-func (p toolPSQL) mend(int) error { return nil }
-func (p toolPSQL) to(ctx context.Context, version int) error {
-	conn := p.db.Conn(p.t)
-	defer conn.Close(ctx)
-	now := 0
-	if pgtest.Value[bool](p.t, conn, "SELECT to_regclass('sortkey.revision') IS NOT NULL") {
-		now = pgtest.Value[int](p.t, conn, "SELECT max(version) FROM sortkey.revision")
-	}
-	var files []string
-	if now < version {
-		files = p.up[now:version]
-	} else {
-		files = slices.Clone(p.down[version:now])
-		slices.Reverse(files)
-	}
-	// One command for all files, because it takes longer to start one in a container than to run psql.
-	const each = `url=$0; for file; do psql -X -q -1 -vON_ERROR_STOP=1 -f "$file" "$url" || exit; done`
-	if out, ok := p.run(append([]string{"sh", "-c", each, p.url(p.db.Name)}, files...)...); !ok || out != "" {
-		return fmt.Errorf("psql: %s", out)
-	}
-	return nil
 }
 
 // Each tool installs and removes the same objects as Up and Down, and rolls back a
 // failed migration. Up and Down refuse an installation by another tool.
 func TestTools(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) { testTools(t, db, tools) })
-}
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		c := complete
+		list, err := migrations.List(c)
+		must(t, err)
+		last := len(list)
+		pool := db.SQL(t)
+		want := installWhole(t, pool)
+		// After a failed way down while a sno is in use, the migrations up to Sno's remain.
+		sno := 1 + slices.IndexFunc(list, func(m migrations.Migration) bool { return m.Name == "sno" })
+		for _, m := range list[:sno] {
+			db.Exec(t, m.Up)
+		}
+		wantUsed := installCatalog(t, pool, "sortkey")
+		db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE")
 
-// Files that a tool runs in a transaction need nothing else from the tool. Flyway's files have
-// the same contents, as the unit tests show. TestUpAndDown and TestPSQL run the same statements
-// on all versions.
-func TestPlainFiles(t *testing.T) {
-	t.Parallel()
-	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
-		testTools(t, db, map[string]toolKind{"plain files": {migrations.Plain, toolPSQLOn}})
+		for name, how := range tools {
+			t.Run(name, func(t *testing.T) {
+				ctx := t.Context()
+				offered, err := how.files(c)
+				must(t, err)
+				tool := how.open(t, db, offered)
+				must(t, tool.to(last))
+				installSame(t, "up", installCatalog(t, pool, "sortkey"), want)
+				must(t, migrations.Check(ctx, pool, c))
+				installApplied(t, pool, c, last)
+				wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "continue with that tool")
+				wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "continue with that tool")
+				installSame(t, "Up and Down after another tool", installCatalog(t, pool, "sortkey"), want)
+
+				// Unlike Down, a tool stops halfway if an object is in use.
+				db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
+				if err := tool.to(0); err == nil {
+					t.Error("expected an error while a table uses a domain")
+				}
+				installSame(t, "down while a table uses a domain", installCatalog(t, pool, "sortkey"), wantUsed)
+				db.Exec(t, "DROP TABLE used")
+				if tool.mend != nil {
+					must(t, tool.mend(sno-1, sno))
+				}
+				must(t, tool.to(0))
+				installGone(t, pool, "sortkey")
+
+				folder := t.TempDir()
+				must(t, os.CopyFS(folder, offered))
+				tool = how.open(t, db, os.DirFS(folder))
+				for _, failing := range []int{1, 7} {
+					before, remove, sentinel := installObstruct(t, db, pool, failing)
+					wantError(t, tool.to(last), nil, "already exists")
+					installSame(t, fmt.Sprintf("migration %d failed", failing), installCatalog(t, pool, "sortkey"), before)
+					wantError(t, migrations.Check(ctx, pool, c), sentinel, "run Up, or ")
+					db.Exec(t, remove)
+					if tool.mend != nil {
+						must(t, tool.mend(failing, failing-1))
+					}
+					must(t, tool.to(last))
+					installSame(t, "up after the cause is removed", installCatalog(t, pool, "sortkey"), want)
+					must(t, tool.to(0))
+				}
+				db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE")
+			})
+		}
 	})
-}
-
-func testTools(t *testing.T, db *pgtest.DB, tools map[string]toolKind) {
-	c := complete
-	list, err := migrations.List(c)
-	must(t, err)
-	last := len(list)
-	pool := db.SQL(t)
-	must(t, migrations.Up(t.Context(), pool, c))
-	want := installCatalog(t, pool, "sortkey")
-	must(t, migrations.Down(t.Context(), pool, c))
-	// After a failed way down while a sno is in use, the migrations up to Sno's remain.
-	sno := 1 + slices.IndexFunc(list, func(m migrations.Migration) bool { return m.Name == "sno" })
-	for _, m := range list[:sno] {
-		db.Exec(t, m.Up)
-	}
-	wantUsed := installCatalog(t, pool, "sortkey")
-	db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE")
-
-	for name, how := range tools {
-		t.Run(name, func(t *testing.T) {
-			ctx := t.Context()
-			offered, err := how.files(c)
-			must(t, err)
-			tool := how.open(t, db, offered)
-			must(t, tool.to(ctx, last))
-			installSame(t, "up", installCatalog(t, pool, "sortkey"), want)
-			must(t, migrations.Check(ctx, pool, c))
-			if applied := installApplied(t, pool, c); len(applied) != last {
-				t.Errorf("expected Status to report all migrations, got %v", applied)
-			}
-			wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "continue with that tool")
-			wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "continue with that tool")
-			installSame(t, "Up and Down after another tool", installCatalog(t, pool, "sortkey"), want)
-
-			// Unlike Down, a tool stops halfway if an object is in use.
-			db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
-			if err := tool.to(ctx, 0); err == nil {
-				t.Error("expected an error while a table uses a domain")
-			}
-			installSame(t, "down while a table uses a domain", installCatalog(t, pool, "sortkey"), wantUsed)
-			db.Exec(t, "DROP TABLE used")
-			if g, ok := tool.(toolMigrate); ok {
-				must(t, g.m.Force(sno))
-			}
-			must(t, tool.to(ctx, 0))
-			installGone(t, pool, "sortkey")
-
-			folder := t.TempDir()
-			must(t, os.CopyFS(folder, offered))
-			tool = how.open(t, db, os.DirFS(folder))
-			for failing, obstacle := range map[int]string{
-				1: "FUNCTION sortkey_internal.sequence_bits(text, timestamptz, integer, integer)",
-				7: "SEQUENCE sortkey_internal.sno_clock",
-			} {
-				obstruct, sentinel := "CREATE "+obstacle, migrations.ErrOutdated
-				if failing == 1 {
-					obstruct += " RETURNS bigint LANGUAGE sql RETURN 1::bigint"
-					sentinel = migrations.ErrNotInstalled
-				}
-				const create, drop = "CREATE SCHEMA sortkey; CREATE SCHEMA sortkey_internal; ", "DROP SCHEMA sortkey, sortkey_internal CASCADE; "
-				db.Exec(t, create) // the migrations don't drop these schemas
-				for _, m := range list[:failing-1] {
-					db.Exec(t, m.Up)
-				}
-				db.Exec(t, obstruct)
-				before := installCatalog(t, pool, "sortkey")
-				db.Exec(t, drop+create+obstruct)
-				wantError(t, tool.to(ctx, last), nil, "already exists")
-				installSame(t, fmt.Sprintf("migration %d failed", failing), installCatalog(t, pool, "sortkey"), before)
-				wantError(t, migrations.Check(ctx, pool, c), sentinel, "run Up, or ")
-				db.Exec(t, "DROP "+obstacle)
-				must(t, tool.mend(failing))
-				must(t, tool.to(ctx, last))
-				installSame(t, "up after the cause is removed", installCatalog(t, pool, "sortkey"), want)
-				must(t, tool.to(ctx, 0))
-				db.Exec(t, drop)
-			}
-		})
-	}
 }
 
 // If a tool's version table is in the schema, the schema stays.
@@ -276,9 +182,7 @@ func TestToolInSchema(t *testing.T) {
 			wantError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrForeign)
 			_, err = p.DownTo(ctx, 0)
 			must(t, err)
-			if left := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND relkind = 'r'"); !slices.Equal(left, []string{"goose_db_version"}) {
-				t.Errorf("expected only the tool's table, got %v", left)
-			}
+			wantRows(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND relkind = 'r'", "goose_db_version")
 		}
 	})
 }
@@ -295,12 +199,6 @@ func (s toolShell) url(database string) string {
 	must(s.t, err)
 	u.Host, u.Path = "127.0.0.1:5432", "/"+database
 	return u.String()
-}
-
-// write writes a file in the container.
-func (s toolShell) write(path, text string) {
-	s.t.Helper()
-	must(s.t, s.db.Container().CopyToContainer(s.t.Context(), []byte(text), path, 0o644))
 }
 
 // run returns the output of a command and reports whether it succeeded.
@@ -320,7 +218,8 @@ func (s toolShell) must(command ...string) string {
 	return out
 }
 
-// The file for psql installs the same objects as Up. A second run fails.
+// The file for psql, and the plain files, install the same objects as Up. A second run of the
+// file fails.
 func TestPSQL(t *testing.T) {
 	c := complete
 	text, err := migrations.SQL(c)
@@ -328,11 +227,9 @@ func TestPSQL(t *testing.T) {
 	t.Parallel()
 	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, shell := t.Context(), db.SQL(t), toolShell{t, db}
-		must(t, migrations.Up(ctx, pool, c))
-		want := installCatalog(t, pool, "sortkey")
-		must(t, migrations.Down(ctx, pool, c))
+		want := installWhole(t, pool)
 		file := "/tmp/" + db.Name + ".sql"
-		shell.write(file, text)
+		must(t, db.Container().CopyToContainer(ctx, []byte(text), file, 0o644))
 		psql := func(settings ...string) (string, bool) {
 			return shell.run(append(append([]string{"psql", "-X", "-q", "-f", file}, settings...), shell.url(db.Name))...)
 		}
@@ -364,9 +261,23 @@ func TestPSQL(t *testing.T) {
 			}
 			installSame(t, "psql again", installCatalog(t, pool, "sortkey"), want)
 		}
-		list, err := migrations.List(c)
+
+		// Each plain file runs in a transaction. Flyway's files have the same contents, as the unit tests show.
+		plain, err := migrations.Plain(c)
 		must(t, err)
-		installRemove(t, db, list)
+		folder := filepath.Join(t.TempDir(), db.Name)
+		must(t, os.CopyFS(folder, plain))
+		must(t, db.Container().CopyDirToContainer(ctx, folder, "/tmp/"+db.Name, 0o755))
+		run := func(files string) {
+			t.Helper()
+			if out := shell.must("sh", "-ec", fmt.Sprintf(`for file in $(ls %s); do psql -X -q -1 %s -f "$file" '%s'; done`, files, stop, shell.url(db.Name))); out != "" {
+				t.Errorf("expected no output of psql, got %s", out)
+			}
+		}
+		run("-r /tmp/" + db.Name + "/*.down.sql")
+		installGone(t, pool, "sortkey")
+		run("/tmp/" + db.Name + "/*.up.sql")
+		installSame(t, "plain files", installCatalog(t, pool, "sortkey"), want)
 	})
 }
 
