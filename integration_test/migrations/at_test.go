@@ -25,13 +25,7 @@ func (f *format) at(time, sequence, meta, node string) string {
 
 // atEdges returns a random number up to max, often near an end.
 func atEdges(r *rand.Rand, max int) int {
-	switch r.IntN(4) {
-	case 0:
-		return min(r.IntN(2), max)
-	case 1:
-		return max
-	}
-	return r.IntN(max + 1)
+	return []int{min(r.IntN(2), max), max, r.IntN(max + 1), r.IntN(max + 1)}[r.IntN(4)]
 }
 
 // T_at returns the ID that Go composes of the same parts, and T_node returns its node

@@ -210,17 +210,11 @@ func TestServerFailover(t *testing.T) {
 			conn := genAnswer(t, at)
 			for _, table := range []string{"ordinary", "bare"} {
 				// The primary key rejects duplicates.
-				before := pgtest.Value[int](t, conn, "select count(*) from "+table)
+				t.Logf("%s: %d rows of %s came from the primary", name, pgtest.Value[int](t, conn, "select count(*) from "+table), table)
+				wantValue(t, conn, "select count(*) > 0 from "+table, true)
 				for range 5 {
-					if _, err := conn.Exec(t.Context(), "insert into "+table+" select from generate_series(1, 1000)"); err != nil {
-						t.Errorf("%s: insert after %d rows from the primary: %v", name, before, err)
-						break
-					}
+					exec(t, conn, "insert into "+table+" select from generate_series(1, 1000)")
 				}
-				if before == 0 {
-					t.Errorf("%s: expected rows from the primary in %s", name, table)
-				}
-				t.Logf("%s: %d rows of %s came from the primary", name, before, table)
 			}
 		}
 		load.finish(t)

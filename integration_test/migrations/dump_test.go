@@ -144,56 +144,48 @@ func TestDump(t *testing.T) {
 		if len(clocks) != 5 || slices.Equal(columnOf(t, old, installClocks), clocks) {
 			t.Fatalf("expected 5 clocks that advance, got %v", clocks)
 		}
-		survived := func(pool *sql.DB) {
-			t.Helper()
-			wantRows(t, pool, installClocks, clocks...)
-		}
 
-		t.Run("custom", func(t *testing.T) {
-			into := newDatabase(t, db, "custom", "")
+		test := func(name, options string, fill func(t *testing.T, into *pgtest.DB)) {
+			t.Run(name, func(t *testing.T) {
+				into := newDatabase(t, db, strings.ToLower(strings.ReplaceAll(name, " ", "_")), options)
+				fill(t, into)
+				installRestored(t, old, into, c)
+			})
+		}
+		test("custom", "", func(t *testing.T, into *pgtest.DB) {
 			shell.must("pg_restore", "--exit-on-error", "-d", shell.url(into.Name), file("custom"))
-			survived(into.SQL(t))
-			installRestored(t, old, into, c)
+			wantRows(t, into.SQL(t), installClocks, clocks...)
 		})
-		t.Run("plain, into a database with another collation", func(t *testing.T) {
-			into := newDatabase(t, db, "danish", "ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'da-DK' LOCALE 'C'")
+		test("other collation", "ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'da-DK' LOCALE 'C'", func(t *testing.T, into *pgtest.DB) {
 			restore(into, "plain")
-			survived(into.SQL(t))
-			installRestored(t, old, into, c)
+			wantRows(t, into.SQL(t), installClocks, clocks...)
 		})
-		t.Run("schema, then data", func(t *testing.T) {
-			into := newDatabase(t, db, "schema", "")
+		test("schema then data", "", func(t *testing.T, into *pgtest.DB) {
 			restore(into, "schema")
 			pool := into.SQL(t)
 			for _, f := range []func(context.Context, *sql.DB, migrations.Config) error{migrations.Check, migrations.Up, migrations.Down} {
 				wantError(t, f(ctx, pool, c), migrations.ErrIncomplete, "pg_dump --data-only --schema=sortkey --schema=sortkey_internal")
 			}
 			restore(into, "data")
-			survived(pool)
-			installRestored(t, old, into, c)
+			wantRows(t, pool, installClocks, clocks...)
 		})
-		t.Run("data after Up", func(t *testing.T) {
-			into := newDatabase(t, db, "data", "")
-			pool := into.SQL(t)
-			must(t, migrations.Up(ctx, pool, c))
+		test("data after Up", "", func(t *testing.T, into *pgtest.DB) {
+			installDo(t, into.SQL(t), c, migrations.Up)
 			restore(into, "own_schema")
 			// Up has filled the tables that record the installation.
 			if out, ok := psql(into, "data"); ok || !strings.Contains(out, "duplicate key value") {
 				t.Errorf("expected a conflict with the rows of the installation, got %s", out)
 			}
 			restore(into, "own_data")
-			installRestored(t, old, into, c)
 		})
-		t.Run("by schema", func(t *testing.T) {
-			into := newDatabase(t, db, "by_schema", "")
+		test("by schema", "", func(t *testing.T, into *pgtest.DB) {
 			if out, ok := psql(into, "one_schema"); ok || !regexp.MustCompile(`ERROR:  (schema "sortkey_internal"|relation "sortkey_internal\.\w+_clock") does not exist`).MatchString(out) {
 				t.Errorf("expected the other schema to be missing, got %s", out)
 			}
 			restore(into, "both_schemas")
 			restore(into, "own_schema")
-			survived(into.SQL(t))
+			wantRows(t, into.SQL(t), installClocks, clocks...)
 			restore(into, "own_data")
-			installRestored(t, old, into, c)
 		})
 
 		// Only a dump that creates the database has the setting with its node number. So a

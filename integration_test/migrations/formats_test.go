@@ -30,6 +30,8 @@ type format struct {
 	schema, name string // in the names of the SQL functions
 	title        string // in errors
 	column       string // the base type
+	send         string // the function that returns a stored value as bytes
+	width        int    // the number of these bytes
 	fields       string // of T_parts after the time, comma-separated
 	meta         string // the arguments of next_T before the node number
 
@@ -89,23 +91,7 @@ func (f *format) call(name, argument string) string {
 	return f.function(name) + "(" + argument + ")"
 }
 
-// send returns the function that returns a stored value as bytes.
-func (f *format) send() string {
-	if f.column == "uuid" {
-		return "uuid_send"
-	}
-	return "int8send"
-}
-
-// width returns the number of these bytes.
-func (f *format) width() int {
-	if f.column == "uuid" {
-		return 16
-	}
-	return 8
-}
-
-// received returns the stored value of the bytes.
+// received returns the stored value of bytes from send.
 func (f *format) received(b []byte) string {
 	if f.column == "uuid" {
 		return uuid.UUID(b).String()
@@ -167,9 +153,16 @@ const genSpread64 = 3
 // genFormats returns all formats.
 func genFormats() []*format { return genFormatsOf(migrations.DefaultSchema) }
 
-// genFormatsOf returns all formats of an installation in another schema.
+// genFormatsOf returns all formats of an installation of complete in another schema.
 func genFormatsOf(schema string) []*format {
-	return []*format{formatSnowflake(schema, complete.Snowflake), formatSnowflakeSI(schema, complete.SnowflakeSI), formatUID60(schema), formatSpread64(schema), formatSno(schema)}
+	c := complete
+	c.Schema = schema
+	return formatsOf(c)
+}
+
+// formatsOf returns all formats of an installation. The first two have layouts.
+func formatsOf(c migrations.Config) []*format {
+	return []*format{formatSnowflake(c.Schema, c.Snowflake), formatSnowflakeSI(c.Schema, c.SnowflakeSI), formatUID60(c.Schema), formatSpread64(c.Schema), formatSno(c.Schema)}
 }
 
 // nodeFormats returns the formats whose generators take the node number from sortkey.node.
@@ -249,7 +242,7 @@ func formatNumber[T interface {
 	~int64
 	idtest.ID[T]
 }, P any](f format, mask int64, c formatType[T, P]) *format {
-	f.column, f.unit = "bigint", time.Millisecond
+	f.column, f.send, f.width, f.unit = "bigint", "int8send", 8, time.Millisecond
 	// short returns an ID of a random width.
 	short := func(r *rand.Rand) int64 { return int64(r.Uint64()>>max(0, r.IntN(128)-64)) & mask }
 	f.random = func(r *rand.Rand) string { return fmt.Sprint(short(r)) }
@@ -367,7 +360,7 @@ func formatSno(schema string) *format {
 		edges = append(edges, show(one), show(rest))
 	}
 	return formatOf(format{
-		schema: schema, name: "sno", title: "Sno", column: "uuid", fields: "p.tick_tock::text, p.meta, p.partition, p.sequence", meta: "200", unit: 4 * time.Millisecond,
+		schema: schema, name: "sno", title: "Sno", column: "uuid", send: "uuid_send", width: 16, fields: "p.tick_tock::text, p.meta, p.partition, p.sequence", meta: "200", unit: 4 * time.Millisecond,
 		maxSequence: 65535, maxNode: 65535, node: 40000, pool: onePool("sno"),
 		nodeParts: "sortkey.sno_text(id) ~ '^[2-9a-x]{16}$' AND (sortkey.sno_parts(id)).meta = 200 AND (sortkey.sno_parts(id)).partition = sortkey.sno_node(id)",
 		edges:     edges,

@@ -34,17 +34,13 @@ func genConns(t testing.TB, db *pgtest.DB, n int) []*pgx.Conn {
 // genEach calls f for 0 to n-1 concurrently, and ends the test if a call fails.
 func genEach(t testing.TB, n int, f func(i int) error) {
 	t.Helper()
-	must(t, genAll(n, f))
-}
-
-func genAll(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { errs[i] = f(i) })
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	must(t, errors.Join(errs...))
 }
 
 // A genLoad is a number of sessions that repeat a call, until the load ends or the call fails.
@@ -125,7 +121,7 @@ const (
 // generation: all have the layout and the node number, and they increase, even if the clock was
 // set back since the last ones.
 func (o *genOrder) check(f *format, node int, ids []byte) error {
-	for id := range slices.Chunk(ids, f.width()) {
+	for id := range slices.Chunk(ids, f.width) {
 		p, err := f.parts(f.received(id))
 		if err != nil {
 			return fmt.Errorf("%s %x: %w", f.name, id, err)
@@ -205,11 +201,11 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 		var n int
 		var ids []byte
 		err := conns[i].QueryRow(ctx, fmt.Sprintf("select count(*), string_agg(%s(id), '' order by n) from %s where client = $1",
-			f.send(), f.name), client).Scan(&n, &ids)
+			f.send, f.name), client).Scan(&n, &ids)
 		if err != nil {
 			return err
 		}
-		if n != rows || len(ids) != rows*f.width() {
+		if n != rows || len(ids) != rows*f.width {
 			return fmt.Errorf("%s: expected %d rows, got %d", f.name, rows, n)
 		}
 		return new(genOrder).check(f, genNode, ids)
@@ -225,7 +221,7 @@ func genProbe(t *testing.T, conn *pgx.Conn, f *format, client, n int) (ids []byt
 		times as (select id, %s(id) as time, inserted from generated)
 		select string_agg(%s(id), ''), extract(epoch from statement_timestamp() - min(time))::float8 * 1000,
 			extract(epoch from max(time - inserted))::float8 * 1000 from times`,
-		f.name, f.form(client), n, f.function("time"), f.send())).Scan(&ids, &early, &late)
+		f.name, f.form(client), n, f.function("time"), f.send)).Scan(&ids, &early, &late)
 	return ids, early, late, err
 }
 

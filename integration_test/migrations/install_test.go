@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/lib/pq"
+	"github.com/pressly/goose/v3"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
@@ -70,9 +71,7 @@ func installSame(t testing.TB, situation string, got, want []string) {
 // installGone fails the test if anything of an installation is left.
 func installGone(t testing.TB, db *sql.DB, schema string) {
 	t.Helper()
-	if left := installCatalog(t, db, schema); len(left) != 0 {
-		t.Fatalf("expected nothing of %s, got %v", schema, left)
-	}
+	wantLines(t, "what is left of "+schema, installCatalog(t, db, schema))
 }
 
 // installApplied fails the test unless Status reports the first n migrations as installed.
@@ -413,14 +412,11 @@ func TestExistingSchema(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, c := t.Context(), migrations.Config{Schema: "ids"}
 		name, pool := newRole(t, db, "installer")
-		lacks := func() {
-			t.Helper()
+		for _, grant := range []string{"", "CREATE SCHEMA ids; GRANT USAGE, CREATE ON SCHEMA ids TO " + name} {
+			db.Exec(t, grant)
 			wantError(t, migrations.Up(ctx, pool, c), nil, `create schemas "ids" and "ids_internal"`, "permission denied for database",
 				"run GRANT CREATE ON DATABASE, or CREATE SCHEMA ids and ids_internal with AUTHORIZATION for this role")
 		}
-		lacks()
-		db.Exec(t, "CREATE SCHEMA ids; GRANT USAGE, CREATE ON SCHEMA ids TO "+name)
-		lacks()
 		db.Exec(t, "CREATE SCHEMA ids_internal; GRANT USAGE ON SCHEMA ids_internal TO "+name)
 		wantError(t, migrations.Up(ctx, pool, c), nil, "permission denied for schema ids_internal")
 		db.Exec(t, "GRANT CREATE ON SCHEMA ids_internal TO "+name)
@@ -458,7 +454,7 @@ func TestExistingSchema(t *testing.T) {
 // goose's version table for a program's own migrations.
 func TestSharedSchema(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		pool, c := db.SQL(t), migrations.Config{Schema: "public"}
+		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{Schema: "public"}
 		db.Exec(t, "CREATE TABLE goose_db_version (version_id bigint); INSERT INTO goose_db_version VALUES (20)")
 		installDo(t, pool, c, migrations.Up, migrations.Check, migrations.Down)
 		wantRows(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace", "goose_db_version")
@@ -466,6 +462,22 @@ func TestSharedSchema(t *testing.T) {
 		db.Exec(t, "DROP TABLE goose_db_version")
 		installDo(t, pool, c, migrations.Up, migrations.Down)
 		db.Exec(t, "CREATE TABLE public.stays ()") // checks that schema public still exists
+
+		// If a tool's version table is in the schema, the schema stays.
+		db.Exec(t, "CREATE SCHEMA sortkey")
+		files, err := migrations.Goose(migrations.Config{})
+		must(t, err)
+		p, err := goose.NewProvider(goose.DialectPostgres, pool, files, goose.WithTableName("sortkey.goose_db_version"))
+		must(t, err)
+		for range 2 {
+			_, err = p.Up(ctx)
+			must(t, err)
+			must(t, migrations.Check(ctx, pool, migrations.Config{}))
+			wantError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrForeign)
+			_, err = p.DownTo(ctx, 0)
+			must(t, err)
+			wantRows(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND relkind = 'r'", "goose_db_version")
+		}
 	})
 }
 
@@ -486,7 +498,7 @@ func TestTwoInstallations(t *testing.T) {
 		works := func(c migrations.Config) {
 			t.Helper()
 			installDo(t, pool, c, migrations.Check)
-			for _, f := range []*format{formatSnowflake(c.Schema, c.Snowflake), formatSnowflakeSI(c.Schema, c.SnowflakeSI)} {
+			for _, f := range formatsOf(c)[:2] {
 				p, err := f.parts(pgtest.Value[string](t, conn, "SELECT "+f.nextOf(5)+"::text"))
 				must(t, err)
 				if p.node != 5 || time.Since(p.time).Abs() > time.Hour {
@@ -617,8 +629,6 @@ func TestKeywords(t *testing.T) {
 // variables, and the longest name.
 func TestSchemaNames(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		pool.SetMaxIdleConns(-1) // a session that caches the functions of many schemas gets slow
 		_, others, _ := strings.Cut(installWords, "|")
 		words := append(strings.Fields(others), "found", "value", "unit", "pool", "known", "snowflake", strings.Repeat("a", 54))
 		if !pgtest.Thorough() {
@@ -663,9 +673,7 @@ func TestSchemaNames(t *testing.T) {
 				b.WriteString(m.Down)
 			}
 			b.WriteString("ROLLBACK")
-			if _, err := pool.ExecContext(t.Context(), strings.NewReplacer("$s.", w+".", "sortkey.", w+".").Replace(b.String())); err != nil {
-				t.Errorf("schema %s: %v", w, err)
-			}
+			db.Exec(t, strings.NewReplacer("$s.", w+".", "sortkey.", w+".").Replace(b.String())) // a session that caches the functions of many schemas would get slow
 		}
 	})
 }

@@ -58,10 +58,10 @@ func parityInstall(t *testing.T, db *pgtest.DB, n int) (formats []*format) {
 	for i, c := range parityConfigs[:n] {
 		up(t, db, c)
 		if i == 0 {
-			c.Schema = migrations.DefaultSchema
-			formats = append(formats, formatUID60(c.Schema), formatSpread64(c.Schema), formatSno(c.Schema))
+			formats = genFormats()
+		} else {
+			formats = append(formats, formatsOf(c)[:2]...)
 		}
-		formats = append(formats, formatSnowflake(c.Schema, c.Snowflake), formatSnowflakeSI(c.Schema, c.SnowflakeSI))
 	}
 	return formats
 }
@@ -352,7 +352,7 @@ func TestParityVectors(t *testing.T) {
 	must(t, json.Unmarshal(data, &vectors))
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn, schemas := db.Conn(t), 0
-		check := func(list []vector, format func(c migrations.Config) *format) {
+		for k, list := range [][]vector{vectors.Snowflake, vectors.SnowflakeSI, vectors.UID60, vectors.Spread64, vectors.Sno} { // as in formatsOf
 			if len(list) < 5 {
 				t.Errorf("got %d vectors of a format", len(list))
 			}
@@ -366,7 +366,7 @@ func TestParityVectors(t *testing.T) {
 					continue // SQL doesn't support 48 bits of time
 				}
 				schemas++
-				c := migrations.Config{Schema: fmt.Sprint("v", schemas)}
+				c := migrations.Config{Schema: fmt.Sprint("v", schemas), SnowflakeSI: complete.SnowflakeSI}
 				if !l.Epoch.IsZero() {
 					c.Snowflake = idtype.SnowflakeLayout{Epoch: l.Epoch, DatacenterBits: l.DatacenterBits, WorkerBits: l.WorkerBits, SequenceBits: l.SequenceBits}
 				}
@@ -374,7 +374,7 @@ func TestParityVectors(t *testing.T) {
 					c.SnowflakeSI = idtype.SnowflakeSILayout{BaseClock: l.BaseClock, MachineBits: l.MachineBits, IndexBits: l.IndexBits}
 				}
 				up(t, db, c)
-				f := format(c)
+				f := formatsOf(c)[k]
 				f.edges = nil
 				for _, v := range same {
 					f.edges = append(f.edges, v.SQL)
@@ -385,11 +385,6 @@ func TestParityVectors(t *testing.T) {
 				f.compareIDs(t, conn, 0)
 			}
 		}
-		check(vectors.Snowflake, func(c migrations.Config) *format { return formatSnowflake(c.Schema, c.Snowflake) })
-		check(vectors.SnowflakeSI, func(c migrations.Config) *format { return formatSnowflakeSI(c.Schema, c.SnowflakeSI) })
-		check(vectors.UID60, func(c migrations.Config) *format { return formatUID60(c.Schema) })
-		check(vectors.Spread64, func(c migrations.Config) *format { return formatSpread64(c.Schema) })
-		check(vectors.Sno, func(c migrations.Config) *format { return formatSno(c.Schema) })
 	})
 }
 
@@ -406,7 +401,7 @@ func TestParityCollation(t *testing.T) {
 		}
 
 		danish.Exec(t, `CREATE TABLE t (id sortkey.sno PRIMARY KEY, code sortkey.sno_as_text UNIQUE, plain text)`)
-		sno := formats[2]
+		sno := formats[4]
 		r := idtest.Rand("collation")
 		var ids, texts []string
 		for range 2000 {
@@ -434,11 +429,12 @@ func TestParityCollation(t *testing.T) {
 				wantValue(t, conn, "SELECT ("+f.call("from_text", "'"+text+"'::text COLLATE blind")+")::text", id)
 			}
 		}
-		for f, text := range map[string]string{"sno": "BRPK4q72xwf2m63l", "spread64": "CB54ecf2840a0015", "uid60": "AAAAé"} {
-			fails(t, conn, "22P02", "SELECT sortkey."+f+"_from_text('"+text+"' COLLATE blind)")
-		}
-		for _, code := range []string{"BRPK4q72xwf2m63l", "brpk4q72xwf2m6é"} {
-			fails(t, conn, "23514", "SELECT ('"+code+"' COLLATE blind)::sortkey.sno_as_text")
+		for sql, code := range map[string]string{
+			"sortkey.sno_from_text('BRPK4q72xwf2m63l' COLLATE blind)": "22P02", "sortkey.spread64_from_text('CB54ecf2840a0015' COLLATE blind)": "22P02",
+			"sortkey.uid60_from_text('AAAAé' COLLATE blind)": "22P02", "('BRPK4q72xwf2m63l' COLLATE blind)::sortkey.sno_as_text": "23514",
+			"('brpk4q72xwf2m6é' COLLATE blind)::sortkey.sno_as_text": "23514",
+		} {
+			fails(t, conn, code, "SELECT "+sql)
 		}
 	})
 }

@@ -207,7 +207,8 @@ func TestPartitionsAhead(t *testing.T) {
 			table, begin := fmt.Sprint("w", i), strings.Fields(c.begin)
 			db.Exec(t, fmt.Sprintf(`create table %s (id %s primary key, v text) partition by range (id);
 				select sortkey.manage_partitions('%[1]s', '%[3]s', %[4]s, premake => 2)`, table, c.column, c.every, c.format))
-			db.maintain(t, partitionNow, "create "+table+"_p"+begin[0], "create "+table+"_p"+begin[1], "create "+table+"_p"+begin[2], "default "+table+"_default")
+			places := []string{table + "_default", table + "_p" + begin[0], table + "_p" + begin[1], table + "_p" + begin[2], table + "_default"}
+			db.maintain(t, partitionNow, "create "+places[1], "create "+places[2], "create "+places[3], "default "+places[4])
 			format := db.strings(t, "select format from sortkey.partitioned_table where parent = $1::text::regclass", table)[0]
 			var rows []string
 			for j, name := range begin {
@@ -215,14 +216,9 @@ func TestPartitionsAhead(t *testing.T) {
 				must(t, err)
 				// The last 4 ms are a unit of Sno.
 				db.Exec(t, fmt.Sprintf("insert into %s select sortkey.%s_floor(timestamptz '%s' + x), x from unnest('{-4 ms, 0}'::interval[]) x", table, format, at.Format(time.RFC3339)))
-				if j > 0 {
-					rows = append(rows, table+"_p"+begin[j-1]+" -00:00:00.004")
-				}
-				if j < 3 {
-					rows = append(rows, table+"_p"+name+" 00:00:00")
-				}
+				rows = append(rows, places[j]+" -00:00:00.004", places[j+1]+" 00:00:00")
 			}
-			db.rows(t, table, append([]string{table + "_default -00:00:00.004"}, append(rows, table+"_default 00:00:00")...)...)
+			db.rows(t, table, rows...)
 			db.Exec(t, "truncate "+table)
 		}
 		db.maintain(t, partitionNow)
@@ -990,7 +986,8 @@ func TestPartitionsDump(t *testing.T) {
 	})
 }
 
-// A partition has the properties of the table, on all versions of Postgres.
+// A partition has the properties of the table, on all versions of Postgres. The table can itself
+// be a partition.
 func TestPartitionsProperties(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		version, err := strconv.Atoi(db.Version)
@@ -1027,12 +1024,7 @@ func TestPartitionsProperties(t *testing.T) {
 			"e_default"+properties, "e_p20261121"+properties, "e_p20261122"+properties, "e_p20261123"+properties)
 		db.Exec(t, "drop table e")
 		exec(t, conn, "drop tablespace "+space)
-	})
-}
 
-// A table that is partitioned by time can itself be a partition.
-func TestPartitionsOfPartitions(t *testing.T) {
-	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table e (region text, v text, id sortkey.uid60, primary key (id, region)) partition by list (region);
 			create table eu (id sortkey.uid60 not null, region text not null, v text) partition by range (id);
 			alter table e attach partition eu for values in ('eu');
@@ -1120,7 +1112,7 @@ func TestPartitionsWithoutDefault(t *testing.T) {
 // Inserts, even in open transactions, don't block the creation of a partition ahead, nor does
 // it block inserts. A later call of manage_partitions can add or remove the default partition.
 // Rows of the default partition are moved; if some can't be, the default partition stays.
-func TestPartitionsDefaultChanged(t *testing.T) {
+func TestPartitionsDefault(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.managed(t, "e", "premake => 1, default_partition => false")
 		db.maintain(t, partitionNow, "create e_p20261121", "create e_p20261122")
@@ -1150,13 +1142,8 @@ func TestPartitionsDefaultChanged(t *testing.T) {
 		db.Exec(t, "delete from other.rest")
 		db.maintain(t, partitionNow, "drop other.rest")
 		db.leaves(t, "e", "e_p20261101", "e_p20261121", "e_p20261122", "e_p20261123")
-	})
-}
 
-// Maintenance doesn't drop the default partition if it fails to create a partition,
-// whose rows would have no other place.
-func TestPartitionsDefaultKept(t *testing.T) {
-	partitionOne(t, func(t *testing.T, db partitionDB) {
+		// Maintenance doesn't drop the default partition if it fails to create a partition, whose rows would have no other place.
 		// The setting is off at the time of the plan, or changes after it.
 		for table, initially := range map[string]string{"planned": "false", "changed": "true"} {
 			db.managed(t, table, "premake => 1, default_partition => "+initially)
@@ -1170,11 +1157,11 @@ func TestPartitionsDefaultKept(t *testing.T) {
 		}
 
 		// The same if maintenance fails to move rows to a partition.
-		db.managed(t, "e", "premake => 1, default_partition => false")
-		db.Exec(t, `create table e_default partition of e default;
-			insert into e values (sortkey.snowflake_floor('2026-11-21 11:00Z'), 'x');
-			create table child (id bigint references e); insert into child select id from e`)
-		_ = db.try(t, partitionNow, "create e_p20261122", "failed drain e_p20261121")
+		db.managed(t, "k", "premake => 1, default_partition => false")
+		db.Exec(t, `create table k_default partition of k default;
+			insert into k values (sortkey.snowflake_floor('2026-11-21 11:00Z'), 'x');
+			create table child (id bigint references k); insert into child select id from k`)
+		_ = db.try(t, partitionNow, "create k_p20261122", "failed drain k_p20261121")
 	})
 }
 

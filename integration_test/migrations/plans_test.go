@@ -16,7 +16,7 @@ func plansFormats(t *testing.T, db *pgtest.DB) []*format {
 	t.Helper()
 	late := parityConfigs[3]
 	up(t, db, late)
-	return append(parityInstall(t, db, 1), formatSnowflake(late.Schema, late.Snowflake))
+	return append(parityInstall(t, db, 1), formatsOf(late)[0])
 }
 
 var plansIndexCond = regexp.MustCompile(`(?m)^ *Index Cond: (.*)$`)

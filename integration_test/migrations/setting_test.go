@@ -1,16 +1,15 @@
 package migrations
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 )
 
 // generated returns the statement that generates an ID and returns its node number.
@@ -65,9 +64,7 @@ func TestServerSettingErrors(t *testing.T) {
 				exec(t, conn, fmt.Sprintf("set sortkey.node = %d", node))
 				pool, number := f.pool(node)
 				err := failing("an unreserved number", "55000", fmt.Sprintf("sortkey.node is %d, but number %d of pool %s is not reserved", node, number, pool))
-				var pg *pgconn.PgError
-				errors.As(err, &pg)
-				exec(t, other, settingRemedy.FindString(pg.Hint))
+				exec(t, other, settingRemedy.FindString(pgerror.Hint(err)))
 				for range 2 {
 					wantValue(t, conn, f.generated(), node)
 				}

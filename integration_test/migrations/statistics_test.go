@@ -17,9 +17,10 @@ const (
 	statisticsNight = 0.25 // of a day's rows are in its first 8 hours
 )
 
-var statisticsEstimate = regexp.MustCompile(`rows=(\d+)`)
-
-var statisticsBegin = time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+var (
+	statisticsBegin    = time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	statisticsEstimate = regexp.MustCompile(`rows=(\d+)`)
+)
 
 // statisticsTime returns the time of a row.
 func statisticsTime(row int) time.Time {

@@ -165,7 +165,7 @@ func storm(t *testing.T, db *pgtest.DB, schema string) {
 		exec(t, killer, "select "+f.next()+" from generate_series(1, 20)")
 		seen := map[string]bool{}
 		for _, c := range clientsOf {
-			for id := range slices.Chunk(c.returned[i], f.width()) {
+			for id := range slices.Chunk(c.returned[i], f.width) {
 				if seen[string(id)] {
 					t.Errorf("%s: expected no duplicates, got %x twice", f.name, id)
 				}
@@ -226,12 +226,12 @@ func (c *stormClient) insert(ctx context.Context, n int) (err error) {
 	var sql string
 	switch n % 4 {
 	case 0, 1:
-		sql = fmt.Sprintf("insert into %s values (%s) returning %s(id)", f.name, call, f.send())
+		sql = fmt.Sprintf("insert into %s values (%s) returning %s(id)", f.name, call, f.send)
 	case 2:
-		sql = fmt.Sprintf("insert into %s select %s from generate_series(1, 100) returning %s(id)", f.name, call, f.send())
+		sql = fmt.Sprintf("insert into %s select %s from generate_series(1, 100) returning %s(id)", f.name, call, f.send)
 	case 3:
 		// The rows before the error are IDs that a client can use, too.
-		sql = fmt.Sprintf("select %s(%s) from generate_series(1, 50)", f.send(), call)
+		sql = fmt.Sprintf("select %s(%s) from generate_series(1, 50)", f.send, call)
 	}
 	rows, err := c.conn.Query(ctx, sql)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,27 +165,6 @@ func TestTools(t *testing.T) {
 	})
 }
 
-// If a tool's version table is in the schema, the schema stays.
-func TestToolInSchema(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool := t.Context(), db.SQL(t)
-		db.Exec(t, "CREATE SCHEMA sortkey")
-		files, err := migrations.Goose(migrations.Config{})
-		must(t, err)
-		p, err := goose.NewProvider(goose.DialectPostgres, pool, files, goose.WithTableName("sortkey.goose_db_version"))
-		must(t, err)
-		for range 2 {
-			_, err = p.Up(ctx)
-			must(t, err)
-			must(t, migrations.Check(ctx, pool, migrations.Config{}))
-			wantError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrForeign)
-			_, err = p.DownTo(ctx, 0)
-			must(t, err)
-			wantRows(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND relkind = 'r'", "goose_db_version")
-		}
-	})
-}
-
 // A toolShell runs psql, pg_dump and the like in the server's container.
 type toolShell struct {
 	t  testing.TB
@@ -194,12 +172,7 @@ type toolShell struct {
 }
 
 // url returns the URL of a database, for use inside the container.
-func (s toolShell) url(database string) string {
-	u, err := url.Parse(s.db.URL)
-	must(s.t, err)
-	u.Host, u.Path = "127.0.0.1:5432", "/"+database
-	return u.String()
-}
+func (toolShell) url(database string) string { return "postgresql://postgres@/" + database }
 
 // run returns the output of a command and reports whether it succeeded.
 func (s toolShell) run(command ...string) (string, bool) {
