@@ -190,11 +190,18 @@ func (j *job) runWith(o rekey.Options, list ...rekey.Step) {
 	}
 }
 
-// wantStatus fails the test unless the state of the rekey has these steps.
-func (j *job) wantStatus(step, next rekey.Step) rekey.Status {
+// status returns the state of the rekey.
+func (j *job) status() rekey.Status {
 	j.Helper()
 	s, err := rekey.ReadStatus(j.Context(), j.pool, rekey.Options{Config: config})
 	must(j.TB, err)
+	return s
+}
+
+// wantStatus fails the test unless the state of the rekey has these steps.
+func (j *job) wantStatus(step, next rekey.Step) rekey.Status {
+	j.Helper()
+	s := j.status()
 	if s.Step != step || s.Next != next {
 		j.Errorf("expected the status %q, next %q, got %q, next %q (%s)", step, next, s.Step, s.Next, s.Action)
 	}

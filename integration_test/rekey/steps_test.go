@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,51 +19,85 @@ import (
 	"github.com/sortkey/sortkey/rekey"
 )
 
-// The way of a shop, from the first step to the last, by a role that owns the tables and
-// has no other privileges. Programs of both versions work between the steps.
+// The way of a shop, from the first step to the last and back from each step, by a role that owns
+// the tables and has no other privileges. Programs of both versions work between the steps.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
-		s := newShop(t, db, 4000)
+		s := newShop(t, db, 2000)
 		s.snapshot()
-		before := s.dump("--schema-only")
+		before := s.dump()
 		plan := s.inspect()
-		if len(plan.Problems) > 0 {
-			t.Fatalf("expected no problems, got %v", plan.Problems)
-		}
-		sameDump(t, "Inspect", before, s.dump("--schema-only"))
-		checkPlan(t, plan)
-
-		var mu sync.Mutex
-		reported := map[string]bool{} // the actions that are done
-		o := rekey.Options{Progress: func(p rekey.Progress) {
-			mu.Lock()
-			defer mu.Unlock()
-			if p.Done {
-				reported[string(p.Step)+": "+p.Action] = true
-			}
-		}}
+		want(t, "problems", lines(plan.Problems), "")
+		s.wantDump("Inspect", before)
 		s.wantStatus("", rekey.StepExpand)
+		for _, a := range []struct {
+			name    string
+			steps   int
+			step    rekey.Step // is interrupted after a number of reports
+			reports int
+		}{
+			{"after expand", 1, "", 0},
+			{"in the backfill", 1, rekey.StepBackfill, 5},
+			{"after backfill", 2, "", 0},
+			{"in validate", 2, rekey.StepValidate, 12},
+			{"after validate", 3, "", 0},
+		} {
+			s.run(steps[:a.steps]...)
+			if a.step != "" {
+				wantError(t, a.name, s.interrupt(a.step, a.reports), context.Canceled)
+				status := s.wantStatus(a.step, a.step)
+				if status.Action == "" || len(status.Spec.Keys) != len(s.spec.Keys) || status.StartedAt.IsZero() || status.UpdatedAt.Before(status.StartedAt) {
+					t.Errorf("%s: expected the next action, the Spec and times, got %+v", a.name, status)
+				}
+			}
+			s.run(rekey.StepAbort)
+			s.wantStatus("", rekey.StepExpand)
+			s.wantDump(a.name, before)
+			want(t, a.name+": the reserved node numbers", s.nodes(), "")
+			s.unchanged()
+		}
+
 		old := s.program("old", false)
 		old.probe(t)
-		for i, step := range steps[:3] {
-			s.runWith(o, step)
-			s.wantStatus(step, steps[i+1])
-			old.probe(t)
-			s.verify(oldPath)
-			want(t, "the reserved node numbers after "+string(step), s.nodes(), shopNodes)
-			if step != rekey.StepExpand {
-				s.agree(plan, 0)
+		reported := map[string]bool{} // the actions that are done
+		// forward runs the first three steps.
+		forward := func() {
+			for i, step := range steps[:3] {
+				s.runWith(reports(reported), step)
+				s.wantStatus(step, steps[i+1])
+				old.probe(t)
+				s.verify(oldPath)
+				want(t, "the reserved node numbers after "+string(step), s.nodes(), shopNodes)
+				if step != rekey.StepExpand {
+					s.agree(plan, 0)
+				}
 			}
 		}
-		s.runWith(o, rekey.StepContract)
+		forward()
+		fresh := s.program("new", true)
+		fresh.probe(t)
+		// Abort can be repeated after it was interrupted.
+		for reports := 1; s.status().Step != ""; reports++ {
+			if err := s.interrupt(rekey.StepAbort, reports); err != nil {
+				wantError(t, "abort", err, context.Canceled)
+			}
+			old.probe(t)
+		}
+		s.wantDifference(before, nil)
+		s.verify(oldPath)
+		s.verifyPrograms(old, fresh)
+		old.takeOver(fresh)
+
+		forward()
+		s.runWith(reports(reported), rekey.StepContract)
 		s.wantStatus("", rekey.StepExpand)
 		for _, a := range plan.Actions {
-			if title := string(a.Step) + ": " + a.Title; slices.Contains(steps, a.Step) && !reported[title] {
-				t.Errorf("expected progress about %q, got %v", title, reported)
+			if a.Title == "" || len(a.SQL) == 0 || a.Step != rekey.StepAbort && !reported[string(a.Step)+": "+a.Title] {
+				t.Errorf("expected a title, SQL and progress about %+v, got %v", a, reported)
 			}
 		}
-		fresh := s.program("new", true)
+		fresh = s.program("newer", true)
 		fresh.takeOver(old)
 		fresh.probe(t)
 		s.verify(oldPath)
@@ -72,33 +105,52 @@ func TestSteps(t *testing.T) {
 		s.verifyPrograms(fresh)
 		want(t, "the reserved node numbers after contract", s.nodes(), shopDefaultNodes)
 		must(t, migrations.Check(t.Context(), s.pool, config))
-		wantDifference(t, before, s.dump("--schema-only"), shopDifference)
+		s.wantDifference(before, shopDifference)
 	})
 }
 
-// dump returns the output of pg_dump for the application's schemas.
-func (j *job) dump(options ...string) string {
-	j.Helper()
-	u, err := url.Parse(j.db.URL)
-	must(j, err)
-	u.Host = "127.0.0.1:5432" // in the container
-	command := append([]string{"pg_dump", "--exclude-schema=sortkey", "--exclude-schema=sortkey_internal", "--exclude-schema=before"}, options...)
-	out, err := pgtest.Exec(j, j.db.Container(), "root", append(command, u.String())...)
-	must(j, err)
-	out = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`).ReplaceAllString(out, "")
-	return strings.ReplaceAll(out, j.db.Name, "shop")
+// reports returns Options that record the actions that are done.
+func reports(done map[string]bool) rekey.Options {
+	return rekey.Options{Progress: func(p rekey.Progress) {
+		if p.Done {
+			done[string(p.Step)+": "+p.Action] = true
+		}
+	}}
 }
 
-// dumps returns the dump of the schemas, and the sorted lines of that of the rows.
-func (j *job) dumps() (schema, data string) {
+// interrupt runs a step and cancels it after a number of reports.
+func (j *job) interrupt(step rekey.Step, reports int) error {
+	ctx, cancel := context.WithCancel(j.Context())
+	defer cancel()
+	return j.try(ctx, step, rekey.Options{Progress: func(rekey.Progress) {
+		if reports--; reports == 0 {
+			cancel()
+		}
+	}})
+}
+
+// A dump is the output of pg_dump for the application's schemas.
+type dump struct {
+	schema string
+	rows   []string // sorted lines
+}
+
+func (j *job) dump() dump {
 	j.Helper()
-	rows := strings.Split(j.dump("--data-only"), "\n")
+	run := func(part string) string {
+		out, err := pgtest.Exec(j, j.db.Container(), "root", "pg_dump", part, "--exclude-schema=sortkey", "--exclude-schema=sortkey_internal", "--exclude-schema=before", j.db.URLFromContainers(j))
+		must(j, err)
+		return strings.ReplaceAll(restrict.ReplaceAllString(out, ""), j.db.Name, "shop")
+	}
+	rows := strings.Split(run("--data-only"), "\n")
 	slices.Sort(rows)
-	return j.dump("--schema-only"), strings.Join(rows, "\n")
+	return dump{run("--schema-only"), rows}
 }
 
 var (
-	spaces = regexp.MustCompile(`\s+`)
+	restrict = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`) // has a random key
+	comments = regexp.MustCompile(`(?m)^--.*\n`)
+	spaces   = regexp.MustCompile(`\s+`)
 	// Before version 16, pg_dump uses ALTER TABLE.
 	sequenceOwner = regexp.MustCompile(`^ALTER TABLE (\S+_seq) OWNER`)
 	createTable   = regexp.MustCompile(`^CREATE TABLE (\S+) \((.*)\)$`)
@@ -106,34 +158,29 @@ var (
 
 // statements returns the statements of a dump of schemas. Each column of a table is a
 // statement of its own, because the new columns are the last ones of a table.
-func statements(dump string) (list []string) {
-	var lines []string
-	for line := range strings.Lines(dump) {
-		if !strings.HasPrefix(line, "--") {
-			lines = append(lines, line)
-		}
-	}
-	for s := range strings.SplitSeq(strings.Join(lines, ""), ";\n") {
+func statements(schema string) (list []string) {
+	for s := range strings.SplitSeq(comments.ReplaceAllString(schema, ""), ";\n") {
 		body := strings.TrimSpace(spaces.ReplaceAllString(strings.ReplaceAll(s, ",\n", "\x00"), " "))
 		body = sequenceOwner.ReplaceAllString(body, "ALTER SEQUENCE $1 OWNER")
-		if table := createTable.FindStringSubmatch(body); table != nil {
-			for column := range strings.SplitSeq(table[2], "\x00") {
-				list = append(list, table[1]+": "+strings.TrimSpace(column))
-			}
+		table := createTable.FindStringSubmatch(body)
+		if table == nil {
+			list = append(list, strings.ReplaceAll(body, "\x00", ", "))
 			continue
 		}
-		list = append(list, strings.ReplaceAll(body, "\x00", ", "))
+		for column := range strings.SplitSeq(table[2], "\x00") {
+			list = append(list, table[1]+": "+strings.TrimSpace(column))
+		}
 	}
 	return list
 }
 
-// difference returns the statements that only one of the dumps has, after a - or +.
-func difference(before, after string) (list []string) {
+// difference returns the elements that only one of the lists has, after a - or +, sorted.
+func difference(before, after []string) (list []string) {
 	counts := map[string]int{}
-	for _, s := range statements(before) {
+	for _, s := range before {
 		counts[s]--
 	}
-	for _, s := range statements(after) {
+	for _, s := range after {
 		counts[s]++
 	}
 	for s, n := range counts {
@@ -148,40 +195,24 @@ func difference(before, after string) (list []string) {
 	return list
 }
 
-// wantDifference fails the test unless the dumps of schemas differ in these statements only.
-func wantDifference(t testing.TB, before, after string, want []string) {
-	t.Helper()
-	got := difference(before, after)
-	want = slices.Sorted(slices.Values(want))
-	for _, s := range got {
-		if !slices.Contains(want, s) {
-			t.Errorf("unexpected difference of the dumps: %s", s)
-		}
-	}
-	for _, s := range want {
-		if !slices.Contains(got, s) {
-			t.Errorf("missing difference of the dumps: %s", s)
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("expected %d differences of the dumps, got %d", len(want), len(got))
-	}
-}
-
-// sameDump fails the test unless two dumps are equal.
-func sameDump(t testing.TB, what, before, after string) {
-	t.Helper()
-	if before != after {
-		t.Errorf("%s: expected equal dumps, got the differences %q", what, difference(before, after))
-	}
-}
-
-// wantDumps fails the test unless the dumps are equal to earlier ones.
-func (j *job) wantDumps(what, schema, data string) {
+// wantDifference fails the test unless the schemas differ from those of an earlier dump in these
+// statements only, and, if there are none, in no order of statements either.
+func (j *job) wantDifference(before dump, list []string) {
 	j.Helper()
-	gotSchema, gotData := j.dumps()
-	sameDump(j, what+", schema", schema, gotSchema)
-	sameDump(j, what+", rows", data, gotData)
+	after := j.dump()
+	for _, s := range difference(list, difference(statements(before.schema), statements(after.schema))) {
+		j.Errorf("expected the statements with a - as differences, got those with a +: %s", s)
+	}
+	want(j, "equal schemas", before.schema == after.schema, len(list) == 0)
+}
+
+// wantDump fails the test unless the dump is equal to an earlier one.
+func (j *job) wantDump(what string, before dump) {
+	j.Helper()
+	after := j.dump()
+	if list := difference(append(statements(before.schema), before.rows...), append(statements(after.schema), after.rows...)); len(list) > 0 || before.schema != after.schema {
+		j.Errorf("%s: expected equal dumps, got the differences %q", what, list)
+	}
 }
 
 // shopDifference is the difference of the dumps of a shop before expand and after
@@ -250,63 +281,25 @@ var shopDifference = []string{
 	"+ CREATE STATISTICS public.orders_of_status (ndistinct, dependencies) ON status, customer_id FROM public.orders",
 }
 
-// checkPlan fails the test unless the plan lists all columns that change.
-func checkPlan(t testing.TB, plan *rekey.Plan) {
-	t.Helper()
-	want := map[string]string{
-		"public.customers.id":            "rekey_id bigint -> bigint",
-		"public.addresses.id":            "rekey_id integer -> bigint",
-		"public.addresses.customer_id":   "rekey_customer_id bigint -> bigint public.customers",
-		"public.categories.id":           "rekey_id smallint -> bigint",
-		"public.categories.parent_id":    "rekey_parent_id smallint -> bigint public.categories",
-		"public.products.id":             "rekey_id uuid -> uuid",
-		"public.products.category_id":    "rekey_category_id smallint -> bigint public.categories",
-		"public.orders.id":               "rekey_id bigint -> bigint",
-		"public.orders.customer_id":      "rekey_customer_id bigint -> bigint public.customers",
-		"public.orders.billing_id":       "rekey_billing_id integer -> bigint public.addresses",
-		"public.orders.shipping_id":      "rekey_shipping_id integer -> bigint public.addresses",
-		"public.order_lines.order_id":    "rekey_order_id bigint -> bigint public.orders",
-		"public.order_lines.product_id":  "rekey_product_id uuid -> uuid public.products",
-		`billing."Payments".id`:          "rekey_id text -> uuid",
-		`billing."Payments".orderId`:     "rekey_orderId bigint -> bigint public.orders",
-		`billing."Payments".customer_id`: "rekey_customer_id bigint -> bigint public.customers",
-		"public.reviews.id":              "rekey_id integer -> uuid",
-		"public.reviews.product_id":      "rekey_product_id uuid -> uuid public.products",
-		"public.reviews.customer_id":     "rekey_customer_id bigint -> bigint public.customers",
-		"public.reviews.order_id":        "rekey_order_id bigint -> bigint public.orders",
-	}
-	for _, table := range plan.Tables {
-		for _, c := range table.Columns {
-			name := table.Name + "." + c.Name
-			got := strings.TrimSpace(fmt.Sprintf("%s %s -> %s %s", c.NewName, c.OldType, c.NewType, c.To))
-			if got != want[name] {
-				t.Errorf("plan of %s: expected %q, got %q", name, want[name], got)
-			}
-			delete(want, name)
-		}
-	}
-	for name := range want {
-		t.Errorf("plan: expected column %s, got none", name)
-	}
-	for _, a := range plan.Actions {
-		if len(a.SQL) == 0 || a.Title == "" || !slices.Contains(steps, a.Step) && a.Step != rekey.StepAbort {
-			t.Errorf("plan: expected a title, a step and SQL, got %+v", a)
-		}
-	}
-}
-
-// agree fails the test unless all references refer to the same row by both keys, and all rows
-// except for a number of rows that aren't backfilled have new keys.
+// agree fails the test unless the plan has the columns of both versions, all references refer to
+// the same row by both keys, and all rows except for a number of rows that aren't backfilled have
+// new keys.
 func (j *job) agree(plan *rekey.Plan, without int) {
 	j.Helper()
 	keys := map[string]rekey.Column{}
+	var columns []string
 	for _, table := range plan.Tables {
 		for _, c := range table.Columns {
+			columns = append(columns, strings.Join([]string{table.Name, c.Name, c.OldType, c.NewName, c.NewType}, "|"))
 			if c.To == "" {
 				keys[table.Name] = c
 			}
 		}
 	}
+	const pairs = `SELECT format('%I.%I', nspname, relname), o.attname, format_type(o.atttypid, o.atttypmod), n.attname, format_type(n.atttypid, n.atttypmod)
+		FROM pg_attribute n JOIN pg_attribute o ON o.attrelid = n.attrelid AND n.attname = 'rekey_' || o.attname
+		JOIN pg_class c ON c.oid = n.attrelid AND relkind = 'r' JOIN pg_namespace s ON s.oid = relnamespace`
+	want(j, "columns that differ from those of the plan", fmt.Sprint(difference(columns, j.admin().list(pairs))), "[]")
 	quote := func(alias, column string) string { return alias + "." + pgx.Identifier{column}.Sanitize() }
 	got := "SELECT 0"
 	for _, table := range plan.Tables {
@@ -324,122 +317,25 @@ func (j *job) agree(plan *rekey.Plan, without int) {
 	want(j, "the row count without new keys", j.one(got), fmt.Sprint(without))
 }
 
-// Abort at any step restores the tables: the dumps of the schema and of the rows equal
-// those from before.
-func TestAbort(t *testing.T) {
-	t.Parallel()
-	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
-		s := newShop(t, db, 2000)
-		s.snapshot()
-		schema, data := s.dumps()
-		for _, a := range []struct {
-			name    string
-			steps   int
-			step    rekey.Step // is interrupted after a number of reports
-			reports int
-		}{
-			{"after expand", 1, "", 0},
-			{"in the backfill", 1, rekey.StepBackfill, 5},
-			{"after backfill", 2, "", 0},
-			{"in validate", 2, rekey.StepValidate, 12},
-			{"after validate", 3, "", 0},
-		} {
-			s.run(steps[:a.steps]...)
-			if a.step != "" {
-				if err := s.interrupt(a.step, a.reports); !errors.Is(err, context.Canceled) {
-					t.Fatalf("%s: expected it to be canceled, got %v", a.name, err)
-				}
-				status := s.wantStatus(a.step, a.step)
-				if status.Action == "" || len(status.Spec.Keys) != len(s.spec.Keys) || status.StartedAt.IsZero() || status.UpdatedAt.Before(status.StartedAt) {
-					t.Errorf("%s: expected the next action, the Spec and times, got %+v", a.name, status)
-				}
-			}
-			s.run(rekey.StepAbort)
-			s.wantStatus("", rekey.StepExpand)
-			s.wantDumps(a.name, schema, data)
-			want(t, a.name+": the reserved node numbers", s.nodes(), "")
-			s.unchanged()
-		}
-
-		// The programs go on, also with rows from programs of the new version.
-		old := s.program("old", false)
-		old.probe(t)
-		s.run(steps[:3]...)
-		fresh := s.program("new", true)
-		old.probe(t)
-		fresh.probe(t)
-		s.run(rekey.StepAbort)
-		sameDump(t, "abort", schema, s.dump("--schema-only"))
-		s.verify(oldPath)
-		s.verifyPrograms(old, fresh)
-		old.takeOver(fresh)
-		old.probe(t)
-		s.verifyPrograms(old)
-
-		// Another attempt goes the whole way.
-		s.run(steps[:3]...)
-		old.probe(t)
-		s.run(rekey.StepContract)
-		s.verify(oldPath)
-		s.verifyIDs()
-		fresh = s.program("newer", true)
-		fresh.takeOver(old)
-		fresh.probe(t)
-		s.verifyPrograms(fresh)
-		wantDifference(t, schema, s.dump("--schema-only"), shopDifference)
-	})
-}
-
-// interrupt runs a step and cancels it after a number of reports.
-func (j *job) interrupt(step rekey.Step, reports int) error {
-	ctx, cancel := context.WithCancel(j.Context())
-	defer cancel()
-	return j.try(ctx, step, rekey.Options{Progress: func(rekey.Progress) {
-		if reports--; reports == 0 {
-			cancel()
-		}
-	}})
-}
-
-// Abort can be repeated after it was interrupted.
-func TestAbortInterrupted(t *testing.T) {
-	t.Parallel()
-	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
-		l := newLibrary(t, db, uuid7Library)
-		schema, data := l.dumps()
-		l.run(steps[:3]...)
-		for reports := 1; ; reports++ {
-			err := l.interrupt(rekey.StepAbort, reports)
-			if err == nil {
-				break
-			}
-			wantError(t, "abort", err, context.Canceled)
-			status, err := rekey.ReadStatus(t.Context(), l.pool, rekey.Options{Config: config})
-			must(t, err)
-			if status.Step == "" {
-				break // canceled after the last action
-			}
-			l.probe(oldVersion)
-		}
-		l.wantDumps("abort", schema, data)
-	})
-}
-
-// Steps reject a wrong order and another Spec, and can be repeated.
-func TestStepOrder(t *testing.T) {
+// Steps reject a wrong order and another Spec, and can be repeated. While a program runs a step,
+// all steps of other programs fail with ErrBusy. A step whose lock is held for longer than
+// LockWait fails with ErrLocked, and programs of both versions work.
+func TestStepErrors(t *testing.T) {
 	oneLibrary(t, bigintLibrary, func(t *testing.T, l *library) {
-		for _, step := range []rekey.Step{rekey.StepBackfill, rekey.StepValidate, rekey.StepContract, rekey.StepAbort} {
-			l.fails(step, rekey.ErrStep)
-		}
+		l.fails(rekey.StepAbort, rekey.ErrStep)
 		for i, step := range steps {
 			for _, later := range steps[i+1:] {
 				l.fails(later, rekey.ErrStep)
 			}
-			l.run(step)
-			if step != rekey.StepContract {
-				l.run(step)
-				l.wantStatus(step, steps[i+1])
+			if step != rekey.StepBackfill {
+				l.locked(step)
 			}
+			l.busy(step)
+			if step == rekey.StepContract {
+				break
+			}
+			l.run(step)
+			l.wantStatus(step, steps[i+1])
 			if step == rekey.StepExpand {
 				other := *l.job
 				other.spec.Keys = l.spec.Keys[:1]
@@ -451,34 +347,48 @@ func TestStepOrder(t *testing.T) {
 		}
 		l.fails(rekey.StepContract, rekey.ErrStep)
 		l.fails(rekey.StepAbort, rekey.ErrStep)
+		l.probe(newVersion)
 	})
 }
 
-// While a program runs a step, all steps of other programs fail with ErrBusy.
-func TestBusy(t *testing.T) {
-	oneLibrary(t, bigintLibrary, func(t *testing.T, l *library) {
-		for _, step := range steps {
-			var once sync.Once
-			entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-			go func() {
-				done <- l.try(t.Context(), step, rekey.Options{Progress: func(rekey.Progress) {
-					once.Do(func() { close(entered); <-leave })
-				}})
-			}()
-			select {
-			case <-entered:
-			case err := <-done:
-				t.Fatalf("%s: expected a call of Progress, got the end of the step: %v", step, err)
-			}
-			for _, other := range []rekey.Step{step, rekey.StepAbort} {
-				if err := l.try(t.Context(), other, rekey.Options{}); !errors.Is(err, rekey.ErrBusy) {
-					t.Errorf("%s during %s: expected %v, got %v", other, step, rekey.ErrBusy, err)
-				}
-			}
-			close(leave)
-			must(t, <-done)
-		}
-	})
+// locked tries a step while another session holds a lock.
+func (l *library) locked(step rekey.Step) {
+	l.Helper()
+	holder := l.hold("INSERT INTO books (id, title, author_id) VALUES (900, 'held by " + string(step) + "', 1)")
+	expected, limit := rekey.ErrLocked, time.Hour
+	if step == rekey.StepValidate {
+		// CREATE INDEX CONCURRENTLY waits for the transaction without blocking others.
+		expected, limit = context.DeadlineExceeded, 3*time.Second
+	}
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	wantError(l, string(step), l.try(ctx, step, rekey.Options{LockTimeout: 50 * time.Millisecond, LockWait: 500 * time.Millisecond}), expected)
+	l.probe(oldVersion)
+	if step == rekey.StepContract {
+		l.probe(newVersion)
+	}
+	holder.do("ROLLBACK")
+}
+
+// busy runs a step, and tries others meanwhile.
+func (l *library) busy(step rekey.Step) {
+	l.Helper()
+	var once sync.Once
+	entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- l.try(l.Context(), step, rekey.Options{Progress: func(rekey.Progress) {
+			once.Do(func() { close(entered); <-leave })
+		}})
+	}()
+	select {
+	case <-entered:
+	case err := <-done:
+		l.Fatalf("%s: expected a call of Progress, got the end of the step: %v", step, err)
+	}
+	l.fails(step, rekey.ErrBusy)
+	l.fails(rekey.StepAbort, rekey.ErrBusy)
+	close(leave)
+	must(l, <-done)
 }
 
 // After contract, the same schema can be rekeyed to another format.

@@ -1,7 +1,6 @@
 package rekey
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -165,35 +164,6 @@ func TestHolder(t *testing.T) {
 		}
 		holder.do("ROLLBACK")
 		j.run(rekey.StepExpand)
-	})
-}
-
-// A step whose lock is held for longer than LockWait fails with ErrLocked. Programs of
-// both versions work, and the step can be repeated.
-func TestLocked(t *testing.T) {
-	oneLibrary(t, bigintLibrary, func(t *testing.T, l *library) {
-		for _, step := range steps {
-			if step == rekey.StepBackfill {
-				l.run(step)
-				continue
-			}
-			holder := l.hold("INSERT INTO books (id, title, author_id) VALUES (900, 'held by " + string(step) + "', 1)")
-			expected, limit := rekey.ErrLocked, time.Hour
-			if step == rekey.StepValidate {
-				// CREATE INDEX CONCURRENTLY waits for the transaction without blocking others.
-				expected, limit = context.DeadlineExceeded, 3*time.Second
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			wantError(t, string(step), l.try(ctx, step, rekey.Options{LockTimeout: 50 * time.Millisecond, LockWait: 500 * time.Millisecond}), expected)
-			cancel()
-			l.probe(oldVersion)
-			if step == rekey.StepContract {
-				l.probe(newVersion)
-			}
-			holder.do("ROLLBACK")
-			l.run(step)
-		}
-		l.probe(newVersion)
 	})
 }
 
