@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -46,55 +47,30 @@ func seed(t testing.TB) uint64 {
 	return first
 }
 
-// A stepper is a process that runs runStepper.
+// A stepper is a process that runs steps.
 type stepper struct {
 	cmd     *exec.Cmd
-	reports chan string // closed when the process ends
+	reports *bufio.Scanner // a line per report
 	trouble bytes.Buffer
-	exited  chan error
 }
 
-// start starts a stepper.
-func start(t testing.TB, database string, until rekey.Step) *stepper {
-	t.Helper()
+// stepper starts a stepper, which ends when a step is complete.
+func (k *killTest) stepper(until rekey.Step) *stepper {
+	k.Helper()
+	u, err := url.Parse(k.db.URL)
+	must(k, err)
+	u.User = url.UserPassword(k.db.Name+"_owner", "secret") // of the tables
 	program, err := os.Executable()
-	must(t, err)
-	s := &stepper{cmd: exec.Command(program, database), reports: make(chan string, 10_000), exited: make(chan error, 1)}
+	must(k, err)
+	s := &stepper{cmd: exec.Command(program, u.String())}
 	s.cmd.SysProcAttr = pgtest.Child()
 	s.cmd.Env = append(os.Environ(), stepperVar+"="+string(until))
 	s.cmd.Stderr = &s.trouble
 	out, err := s.cmd.StdoutPipe()
-	must(t, err)
-	must(t, s.cmd.Start())
-	go func() {
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			s.reports <- lines.Text()
-		}
-		s.exited <- s.cmd.Wait()
-		close(s.reports)
-	}()
+	must(k, err)
+	s.reports = bufio.NewScanner(out)
+	must(k, s.cmd.Start())
 	return s
-}
-
-// after waits for a number of reports and a duration. It reports whether the process
-// still runs, and the last report.
-func (s *stepper) after(reports int, d time.Duration) (last string, running bool) {
-	for range reports {
-		line, ok := <-s.reports
-		if !ok {
-			return last, false
-		}
-		last = line
-	}
-	time.Sleep(d)
-	return last, true
-}
-
-// kill kills the process and waits for its end.
-func (s *stepper) kill() {
-	_ = s.cmd.Process.Kill()
-	for range s.reports {
-	}
 }
 
 // A kill test kills the stepper at random points, and starts it again until all steps are
@@ -107,51 +83,37 @@ type killTest struct {
 	kills  []string
 }
 
-// until runs the stepper until a step is complete, and kills it up to a number of times.
-// It calls probe after each kill.
+// until runs the stepper until a step is complete, and kills it up to a number of times, each
+// after up to a number of reports. It calls probe after each kill.
 func (k *killTest) until(step rekey.Step, kills, reports int, probe func()) {
 	k.Helper()
-	u, err := url.Parse(k.db.URL)
-	must(k, err)
-	u.User = url.UserPassword(k.db.Name+"_owner", "secret") // of the tables
-	for range kills {
-		s := start(k, u.String(), step)
-		last, running := s.after(k.random.IntN(reports+1), time.Duration(k.random.IntN(20_000))*time.Microsecond)
-		if !running {
-			k.ended(s)
+	for n := 0; ; n++ {
+		s, left := k.stepper(step), math.MaxInt
+		if n < kills {
+			left = k.random.IntN(reports + 1)
+		}
+		for ; left > 0 && s.reports.Scan(); left-- {
+		}
+		if left > 0 { // the process has ended
+			if err := s.cmd.Wait(); err != nil {
+				k.Fatalf("stepper: %v: %s", err, s.trouble.String())
+			}
 			return
 		}
+		time.Sleep(time.Duration(k.random.IntN(20_000)) * time.Microsecond)
 		what := "stepper"
 		if k.server != nil {
-			if k.random.IntN(2) == 0 {
-				k.server() // the stepper sees the end of its connections
-				what = "server"
-			} else {
-				s.kill()
-				k.server()
+			what = "server"
+			if k.random.IntN(2) == 0 { // otherwise, the stepper sees the end of its connections
 				what = "stepper and server"
+				_ = s.cmd.Process.Kill()
 			}
+			k.server()
 		}
-		s.kill()
-		k.kills = append(k.kills, fmt.Sprintf("%s after %q", what, last))
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		k.kills = append(k.kills, fmt.Sprintf("%s after %q", what, s.reports.Text()))
 		probe()
-	}
-	s := start(k, u.String(), step)
-	for range s.reports {
-	}
-	k.ended(s)
-}
-
-// ended fails the test unless the stepper has ended without an error.
-func (k *killTest) ended(s *stepper) {
-	k.Helper()
-	select {
-	case err := <-s.exited:
-		if err != nil {
-			k.Fatalf("stepper: %v: %s", err, s.trouble.String())
-		}
-	case <-time.After(time.Minute):
-		k.Fatal("the stepper didn't end")
 	}
 }
 
@@ -166,7 +128,7 @@ func (k *killTest) complete() {
 	work := func(p *program, step rekey.Step, kills, reports int) {
 		if k.server != nil {
 			k.until(step, kills, reports, func() {
-				p.connect(k.shop)
+				p.connect()
 				p.probe(k)
 				p.conn.Close(k.Context())
 			})
@@ -182,13 +144,13 @@ func (k *killTest) complete() {
 	k.verify(newPath)
 	k.agree(plan, 0)
 	for _, p := range []*program{old, fresh} {
-		p.connect(k.shop)
+		p.connect()
 		p.probe(k)
 	}
 	k.agree(plan, 0)
 	fresh.takeOver(old)
 	work(fresh, rekey.StepContract, 3, 2)
-	fresh.connect(k.shop)
+	fresh.connect()
 	fresh.probe(k)
 	k.verify(oldPath)
 	k.verifyIDs()

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
-	"github.com/sortkey/sortkey/pgxcodec"
 )
 
 // A program is a client of a shop, with the privileges of an application. The programs of
@@ -21,21 +21,22 @@ import (
 // type, as the database returns them.
 type program struct {
 	name   string
+	shop   *shop
 	fresh  bool // of the new version
 	conn   *pgx.Conn
 	random *rand.Rand
 	ids    *idtype.SnowflakeGenerator
 	snos   *idtype.SnoGenerator
 	orders map[string]order // the acknowledged state of each order by its ref
-	n      int              // transactions that were started
+	n      atomic.Int32     // transactions that were started
 	stalls []stall          // one per transaction
 	failed []error
 }
 
-// A stall is the duration of a transaction, and the time of its end.
+// A stall is the duration of a transaction, and what the shop did meanwhile.
 type stall struct {
-	took time.Duration
-	end  time.Time
+	took  time.Duration
+	phase any
 }
 
 // An order is the expected state of an order, with the refs of the rows that it refers to.
@@ -50,31 +51,24 @@ var deleted = order{status: "deleted"}
 // program connects a program.
 func (s *shop) program(name string, fresh bool) *program {
 	s.Helper()
-	p := &program{name: name, fresh: fresh, orders: map[string]order{}}
 	seed := [32]byte{}
 	copy(seed[:], name)
-	p.random = rand.New(rand.NewChaCha8(seed))
-	var err error
 	n := int(s.programs.Add(1)) // below the node numbers of shopSpec
-	p.ids, err = idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: n / 32, Worker: n % 32})
-	must(s, err)
-	p.snos, err = idtype.NewSnoGenerator(idtype.SnoConfig{})
-	must(s, err)
-	p.connect(s)
+	p := &program{name: name, shop: s, fresh: fresh, orders: map[string]order{}, random: rand.New(rand.NewChaCha8(seed)),
+		ids:  must1(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: n / 32, Worker: n % 32})),
+		snos: must1(idtype.NewSnoGenerator(idtype.SnoConfig{}))}
+	p.connect()
 	return p
 }
 
 // connect opens the program's connection.
-func (p *program) connect(s *shop) {
-	s.Helper()
-	p.conn = s.db.Conn(s, pgtest.Config(func(c *pgx.ConnConfig) {
-		c.RuntimeParams["role"] = s.app
-		c.RuntimeParams["search_path"] = oldPath
-		if p.fresh {
-			c.RuntimeParams["search_path"] = newPath
-		}
-	}))
-	pgxcodec.Register(p.conn.TypeMap())
+func (p *program) connect() {
+	p.shop.Helper()
+	path := oldPath
+	if p.fresh {
+		path = newPath
+	}
+	p.conn = p.shop.db.Conn(p.shop, pgtest.SearchPath(path), setting("role", p.shop.app), pgtest.Codec)
 }
 
 // takeOver makes the program responsible for the orders of another one.
@@ -82,24 +76,27 @@ func (p *program) takeOver(other *program) { maps.Copy(p.orders, other.orders) }
 
 // work runs one transaction, and records its duration and its error.
 func (p *program) work(ctx context.Context) error {
-	p.n++
-	ref := fmt.Sprintf("%s-%d", p.name, p.n)
+	n := p.n.Add(1)
+	ref := fmt.Sprintf("%s-%d", p.name, n)
 	begun := time.Now()
 	var state order
 	err := pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) (err error) {
-		kinds := []func(context.Context, pgx.Tx, string, order) (order, error){p.change, p.reassign, p.remove, p.review, p.read, p.rewrite}
-		if len(p.orders) > 0 && p.n%2 == 0 {
+		if len(p.orders) > 0 && n%2 == 0 {
 			known := slices.Sorted(maps.Keys(p.orders))
 			ref = known[p.random.IntN(len(known))]
+			kinds := []func(context.Context, pgx.Tx, string, order) (order, error){p.read, p.rewrite, p.change, p.reassign, p.remove, p.review}
+			if p.orders[ref] == deleted {
+				kinds = kinds[:2]
+			}
 			state, err = kinds[p.random.IntN(len(kinds))](ctx, tx, ref, p.orders[ref])
 			return err
 		}
 		state, err = p.place(ctx, tx, ref)
 		return err
 	})
-	p.stalls = append(p.stalls, stall{time.Since(begun), time.Now()})
+	p.stalls = append(p.stalls, stall{time.Since(begun), p.shop.phase.Load()})
 	if err != nil {
-		err = fmt.Errorf("program %s, transaction %d of order %s: %w", p.name, p.n, ref, err)
+		err = fmt.Errorf("program %s, transaction %d of order %s: %w", p.name, n, ref, err)
 		p.failed = append(p.failed, err)
 		return err
 	}
@@ -111,24 +108,18 @@ func (p *program) work(ctx context.Context) error {
 func (p *program) probe(t testing.TB) {
 	t.Helper()
 	for range 12 {
-		if err := p.work(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.work(t.Context()))
 	}
 }
 
-// insert inserts a row and returns its key. A nil key is left to the database.
-func insert(ctx context.Context, tx pgx.Tx, key any, table, columns, values string, args ...any) (any, error) {
-	if key != nil {
-		args = append(args, key)
-		columns, values = "id, "+columns, fmt.Sprintf("$%d, %s", len(args), values)
+// row returns the only row.
+func row(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]any, error) {
+	rows, _ := tx.Query(ctx, sql, args...) // CollectExactlyOneRow returns the error
+	list, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+	if err != nil {
+		return nil, fmt.Errorf("%w from %s with %v", err, sql, args)
 	}
-	sql := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) RETURNING id", table, columns, values)
-	got, err := value(ctx, tx, sql, args...)
-	if err == nil && key != nil && fmt.Sprint(got) != fmt.Sprint(plain(key)) {
-		err = fmt.Errorf("expected the key %v, got %v, from %s", key, got, sql)
-	}
-	return got, err
+	return list, nil
 }
 
 // plain returns a key as the database returns it.
@@ -142,134 +133,102 @@ func plain(key any) any {
 	return key
 }
 
-// value returns the first column of the only row.
-func value(ctx context.Context, tx pgx.Tx, sql string, args ...any) (any, error) {
-	row, err := values(ctx, tx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return row[0], nil
-}
-
-// values returns the only row.
-func values(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]any, error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%w in %s", err, sql)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
-	if err != nil {
-		return nil, fmt.Errorf("%w in %s", err, sql)
-	}
-	if len(list) != 1 {
-		return nil, fmt.Errorf("expected one row, got %d, from %s with %v", len(list), sql, args)
-	}
-	return list[0], nil
-}
-
-// snowflake returns a key that a program of the new version creates for every other row.
-func (p *program) snowflake() (any, error) {
-	if !p.fresh || p.random.IntN(2) == 0 {
-		return nil, nil
-	}
-	return p.ids.Next()
-}
-
-// place inserts an order with a customer, two addresses, two lines and a payment.
+// place inserts an order with a customer, two addresses, two lines and a payment. The database
+// creates the keys, except for those of payments, which have no default, and of every other row
+// of a program of the new version.
 func (p *program) place(ctx context.Context, tx pgx.Tx, ref string) (order, error) {
 	o := order{customer: "c-" + ref, billing: "b-" + ref, shipping: "s-" + ref, status: "open", lines: 2, payments: 1}
-	keys := map[string]any{}
-	for _, table := range []string{"customers", "billing", "shipping", "orders"} {
-		key, err := p.snowflake()
-		if err != nil {
-			return o, err
-		}
-		switch table {
-		case "customers":
-			key, err = insert(ctx, tx, key, "customers", "ref, email", "$1, $2", o.customer, ref+"@example.org")
-		case "billing", "shipping":
-			key, err = insert(ctx, tx, key, "addresses", "ref, customer_id, city", "$1, $2, $3", table[:1]+"-"+ref, keys["customers"], "city of "+ref)
-		case "orders":
-			key, err = insert(ctx, tx, key, "orders", "ref, customer_id, billing_id, shipping_id", "$1, $2, $3, $4", ref, keys["customers"], keys["billing"], keys["shipping"])
-		}
-		if err != nil {
-			return o, err
-		}
-		keys[table] = key
-	}
-	for line := range o.lines {
-		product := fmt.Sprintf("p%d", 1+p.random.IntN(10))
-		if _, err := insert(ctx, tx, nil, "order_lines", "order_id, line_no, product_id, quantity, price", "$1, $2, (SELECT id FROM products WHERE ref = $3), 2, 1.5", keys["orders"], line+1, product); err != nil {
-			return o, err
-		}
-	}
-	var key any // the table has no default
 	var err error
-	if p.fresh {
-		key, err = p.snos.Next()
-	} else {
-		key, err = value(ctx, tx, "SELECT "+ulid("(extract(epoch FROM clock_timestamp()) * 1000)::bigint", "random()"))
+	get := func(sql string, args ...any) (value any) {
+		if err != nil {
+			return nil
+		}
+		var list []any
+		if list, err = row(ctx, tx, sql, args...); err == nil {
+			value = list[0]
+		}
+		return value
 	}
-	if err != nil {
-		return o, err
+	insert := func(table, columns string, args ...any) any {
+		var key any
+		switch {
+		case table == `"Payments"` && p.fresh:
+			key = must1(p.snos.Next())
+		case table == `"Payments"`:
+			key = get("SELECT " + ulid("(extract(epoch FROM clock_timestamp()) * 1000)::bigint", "random()"))
+		case table != "order_lines" && p.fresh && p.random.IntN(2) == 1:
+			key = must1(p.ids.Next())
+		}
+		if key != nil {
+			columns, args = columns+", id", append(args, key)
+		}
+		values := "$1"
+		for i := range args[1:] {
+			values += fmt.Sprintf(", $%d", i+2)
+		}
+		got := get(fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) RETURNING id", table, columns, values), args...)
+		if err == nil && key != nil && got != plain(key) {
+			err = fmt.Errorf("expected the key %v of %s, got %v", key, table, got)
+		}
+		return got
 	}
-	_, err = insert(ctx, tx, key, `"Payments"`, `ref, "orderId", customer_id, amount`, "$1, $2, $3, 3", "y-"+ref, keys["orders"], keys["customers"])
+	customer := insert("customers", "ref, email", o.customer, ref+"@example.org")
+	billing := insert("addresses", "ref, customer_id, city", o.billing, customer, "city of "+ref)
+	shipping := insert("addresses", "ref, customer_id, city", o.shipping, customer, "city of "+ref)
+	id := insert("orders", "ref, customer_id, billing_id, shipping_id", ref, customer, billing, shipping)
+	for line := range o.lines {
+		product := get("SELECT id FROM products WHERE ref = $1", fmt.Sprintf("p%d", 1+p.random.IntN(10)))
+		insert("order_lines", "order_id, line_no, product_id, quantity, price", id, line+1, product, 2, "1.5")
+	}
+	insert(`"Payments"`, `ref, "orderId", customer_id, amount`, "y-"+ref, id, customer, 3)
 	return o, err
 }
 
 // change swaps the addresses of an order, or ships it, or removes one address.
 func (p *program) change(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
-	if o == deleted {
-		return o, nil
-	}
-	row, err := values(ctx, tx, "SELECT id, billing_id, shipping_id FROM orders WHERE ref = $1 FOR UPDATE", ref)
+	old, err := row(ctx, tx, "SELECT id, billing_id, shipping_id FROM orders WHERE ref = $1 FOR UPDATE", ref)
 	if err != nil {
 		return o, err
 	}
 	switch {
 	case o.shipping == "":
 		o.shipping = o.billing
-		_, err = value(ctx, tx, "UPDATE orders SET shipping_id = $2 WHERE id = $1 RETURNING id", row[0], row[1])
+		_, err = row(ctx, tx, "UPDATE orders SET shipping_id = $2 WHERE id = $1 RETURNING id", old[0], old[1])
 	case o.status == "open" && p.random.IntN(2) == 0:
 		o.shipping = ""
-		_, err = value(ctx, tx, "UPDATE orders SET shipping_id = NULL WHERE id = $1 RETURNING id", row[0])
+		_, err = row(ctx, tx, "UPDATE orders SET shipping_id = NULL WHERE id = $1 RETURNING id", old[0])
 	default:
 		o.billing, o.shipping, o.status = o.shipping, o.billing, "shipped"
-		_, err = value(ctx, tx, "UPDATE orders SET billing_id = $2, shipping_id = $3, status = 'shipped' WHERE id = $1 RETURNING id", row[0], row[2], row[1])
+		_, err = row(ctx, tx, "UPDATE orders SET billing_id = $2, shipping_id = $3, status = 'shipped' WHERE id = $1 RETURNING id", old[0], old[2], old[1])
 	}
 	return o, err
 }
 
 // reassign gives an order and its payments to another customer.
 func (p *program) reassign(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
-	if o == deleted {
-		return o, nil
-	}
 	other := "c1"
 	if o.customer == other {
 		other = "c2"
 	}
-	row, err := values(ctx, tx, "SELECT o.id, c.id FROM orders o, customers c WHERE o.ref = $1 AND c.ref = $2 FOR UPDATE OF o", ref, other)
+	old, err := row(ctx, tx, "SELECT o.id, c.id FROM orders o, customers c WHERE o.ref = $1 AND c.ref = $2 FOR UPDATE OF o", ref, other)
 	if err != nil {
 		return o, err
 	}
-	if _, err = value(ctx, tx, "UPDATE orders SET customer_id = $2 WHERE id = $1 RETURNING id", row...); err != nil {
+	if _, err = row(ctx, tx, "UPDATE orders SET customer_id = $2 WHERE id = $1 RETURNING id", old...); err != nil {
 		return o, err
 	}
 	o.customer = other
-	_, err = tx.Exec(ctx, `UPDATE "Payments" y SET customer_id = o.customer_id FROM orders o WHERE o.id = y."orderId" AND o.id = $1`, row[0])
+	_, err = tx.Exec(ctx, `UPDATE "Payments" y SET customer_id = o.customer_id FROM orders o WHERE o.id = y."orderId" AND o.id = $1`, old[0])
 	return o, err
 }
 
 // remove deletes an order. Its lines are deleted in cascade.
 func (p *program) remove(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
-	if o == deleted {
-		return o, nil
-	}
-	id, err := value(ctx, tx, "SELECT id FROM orders WHERE ref = $1", ref)
+	old, err := row(ctx, tx, "SELECT id FROM orders WHERE ref = $1", ref)
 	if err != nil {
 		return o, err
 	}
+	id := old[0]
 	for _, sql := range []string{
 		`DELETE FROM "Payments" y USING orders o WHERE o.id = y."orderId" AND o.id = $1`,
 		"UPDATE reviews SET order_id = NULL WHERE order_id = $1",
@@ -279,16 +238,13 @@ func (p *program) remove(ctx context.Context, tx pgx.Tx, ref string, o order) (o
 			return o, fmt.Errorf("%w in %s", err, sql)
 		}
 	}
-	n, err := value(ctx, tx, "SELECT count(*) FROM order_lines WHERE order_id = $1", id)
-	if err == nil && n != int64(0) {
-		err = fmt.Errorf("expected no line of deleted order %s, got %v", ref, n)
-	}
+	_, err = row(ctx, tx, "SELECT 1 WHERE NOT EXISTS (SELECT FROM order_lines WHERE order_id = $1)", id)
 	return deleted, err
 }
 
 // review inserts a review of an order, twice.
 func (p *program) review(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
-	if o == deleted || o.reviews > 0 {
+	if o.reviews > 0 {
 		return o, nil
 	}
 	o.reviews = 1
@@ -332,14 +288,14 @@ func (p *program) read(ctx context.Context, tx pgx.Tx, ref string, o order) (ord
 
 // rewrite changes references of an order of the first fill and restores them.
 func (p *program) rewrite(ctx context.Context, tx pgx.Tx, _ string, o order) (order, error) {
-	row, err := values(ctx, tx, "SELECT id, customer_id, billing_id, shipping_id FROM orders WHERE ref = $1 FOR UPDATE", fmt.Sprintf("o%d", 1+p.random.IntN(20)))
+	old, err := row(ctx, tx, "SELECT id, customer_id, billing_id, shipping_id FROM orders WHERE ref = $1 FOR UPDATE", fmt.Sprintf("o%d", 1+p.random.IntN(20)))
 	if err != nil {
 		return o, err
 	}
-	if _, err := value(ctx, tx, "UPDATE orders SET customer_id = (SELECT id FROM customers WHERE ref = 'c3'), billing_id = (SELECT id FROM addresses WHERE ref = 'a5') WHERE id = $1 RETURNING id", row[0]); err != nil {
+	if _, err := row(ctx, tx, "UPDATE orders SET customer_id = (SELECT id FROM customers WHERE ref = 'c3'), billing_id = (SELECT id FROM addresses WHERE ref = 'a5') WHERE id = $1 RETURNING id", old[0]); err != nil {
 		return o, err
 	}
-	_, err = value(ctx, tx, "UPDATE orders SET customer_id = $2, billing_id = $3, shipping_id = $4 WHERE id = $1 RETURNING id", row...)
+	_, err = row(ctx, tx, "UPDATE orders SET customer_id = $2, billing_id = $3, shipping_id = $4 WHERE id = $1 RETURNING id", old...)
 	return o, err
 }
 
@@ -361,16 +317,14 @@ func (s *shop) verifyPrograms(programs ...*program) int {
 		got[ref] = o
 	}
 	must(s, rows.Err())
-	lost := 0
+	var lost []string
 	for ref, o := range want {
 		if state, ok := got[ref]; ok != (o != deleted) || ok && state != o {
-			if lost++; lost <= 10 {
-				s.Errorf("order %s: expected %+v, got %+v", ref, o, state)
-			}
+			lost = append(lost, fmt.Sprintf("order %s: expected %+v, got %+v", ref, o, state))
 		}
 	}
-	if lost > 10 {
-		s.Errorf("%d orders differ from their acknowledged states", lost)
+	if len(lost) > 0 {
+		s.Errorf("%d orders differ from their acknowledged states, such as %q", len(lost), lost[:min(len(lost), 10)])
 	}
 	return len(want)
 }

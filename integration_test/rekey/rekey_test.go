@@ -34,6 +34,14 @@ func TestMain(m *testing.M) {
 // must is pgtest.Must.
 var must = pgtest.Must
 
+// must1 returns a value. It panics on an error.
+func must1[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 // config is a Config with the functions of all formats. There are 256 node numbers for
 // SnowflakeSIs.
 var config = migrations.Config{
@@ -219,10 +227,13 @@ type session struct {
 // session connects a program with a search_path.
 func (j *job) session(path string, opts ...pgtest.Option) *session {
 	j.Helper()
-	opts = append(opts, pgtest.Mode(pgx.QueryExecModeSimpleProtocol), pgtest.Config(func(c *pgx.ConnConfig) {
-		c.RuntimeParams["search_path"], c.RuntimeParams["lock_timeout"] = path, "20s"
-	}))
+	opts = append(opts, pgtest.Mode(pgx.QueryExecModeSimpleProtocol), pgtest.SearchPath(path), setting("lock_timeout", "20s"))
 	return &session{t: j.TB, conn: j.db.Conn(j.TB, opts...)}
+}
+
+// setting sets a parameter of a session.
+func setting(name, value string) pgtest.Option {
+	return pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams[name] = value })
 }
 
 // both connects a program of each version.

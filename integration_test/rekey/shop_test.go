@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/rekey"
@@ -26,6 +24,7 @@ type shop struct {
 	names *strings.Replacer
 
 	programs atomic.Int32 // that were started
+	phase    atomic.Value // the step that runs or has run
 }
 
 // shopTables creates the tables of a shop: 8 tables with 12 foreign keys, and a
@@ -335,9 +334,7 @@ const (
 // at returns a session of a superuser with a search_path.
 func (s *shop) at(path string) *session {
 	s.Helper()
-	return s.session(path, pgtest.Config(func(c *pgx.ConnConfig) {
-		c.RuntimeParams["max_parallel_workers_per_gather"] = "0" // a container has little shared memory
-	}))
+	return s.session(path, setting("max_parallel_workers_per_gather", "0")) // a container has little shared memory
 }
 
 // snapshot copies all contents to the schema before.

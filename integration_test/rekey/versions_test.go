@@ -443,7 +443,7 @@ func TestPrivileges(t *testing.T) {
 		for _, path := range []string{oldPath, newPath} {
 			roles := map[string]*session{}
 			for _, role := range []string{"app", "report"} {
-				roles[role] = s.session(path, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["role"] = db.Name + "_" + role }))
+				roles[role] = s.session(path, setting("role", db.Name+"_"+role))
 			}
 			for _, c := range []struct {
 				role, sql string
@@ -487,13 +487,6 @@ func TestPgx(t *testing.T) {
 	t.Run("UUIDv7", func(t *testing.T) {
 		testPgx[idtype.UUID](t, uuid7Library, must1(idtype.NewUUIDGenerator(idtype.UUIDConfig{})))
 	})
-}
-
-func must1[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }
 
 func testPgx[T comparable](t *testing.T, kind libraryKind, g idtype.Generator[T]) {

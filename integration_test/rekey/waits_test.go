@@ -38,7 +38,7 @@ func install(t testing.TB, db *pgtest.DB, tables string, spec rekey.Spec) *job {
 // hold runs a statement in a transaction of another session, which keeps its locks until it ends.
 func (j *job) hold(sql string) *session {
 	j.Helper()
-	s := j.session(oldVersion, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["application_name"] = "a report" }))
+	s := j.session(oldVersion, setting("application_name", "a report"))
 	s.do("BEGIN")
 	s.do(sql)
 	return s
