@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/rekey"
 )
@@ -82,24 +80,6 @@ func TestChangesSinceExpand(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Settings of sessions don't look like changes.
-func TestSettingsOfSessions(t *testing.T) {
-	const tables = `CREATE TABLE films (id serial PRIMARY KEY, at timestamptz DEFAULT '2020-03-04 12:00+02', pause interval DEFAULT '1 day 02:00', rate float8 DEFAULT 0.1, raw bytea DEFAULT '\x01', path text DEFAULT 'a\b',
-		CHECK (at > '1990-03-04 12:00+02'), "from" integer DEFAULT 3); CREATE INDEX ON films (id) WHERE at > '2019-03-04 12:00+02'; INSERT INTO films SELECT FROM generate_series(1, 100)`
-	spec := rekey.Spec{Keys: []rekey.Key{{Table: "films", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: started}}}
-	oneJob(t, tables, spec, func(t *testing.T, j *job) {
-		others := j.db.SQL(t, pgtest.Config(func(c *pgx.ConnConfig) {
-			for name, value := range map[string]string{"timezone": "Asia/Tokyo", "datestyle": "German", "intervalstyle": "iso_8601", "extra_float_digits": "-3", "bytea_output": "escape", "standard_conforming_strings": "off", "quote_all_identifiers": "on"} {
-				c.RuntimeParams[name] = value
-			}
-		}))
-		for _, step := range steps {
-			j.pool, others = others, j.pool
-			j.run(step)
-		}
-	})
 }
 
 // Inspect notes functions that name a type that is too narrow for the new keys, and names functions

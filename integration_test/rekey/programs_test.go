@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,13 +69,14 @@ func (p *program) connect() {
 	if p.fresh {
 		path = newPath
 	}
-	p.conn = p.shop.db.Conn(p.shop, pgtest.SearchPath(path), setting("role", p.shop.app), pgtest.Codec)
+	p.conn = p.shop.db.Conn(p.shop, pgtest.SearchPath(path), setting("role", p.shop.app))
 }
 
 // takeOver makes the program responsible for the orders of another one.
 func (p *program) takeOver(other *program) { maps.Copy(p.orders, other.orders) }
 
-// work runs one transaction, and records its duration and its error.
+// work runs one transaction, and records its duration and its error. The transaction places an
+// order or changes one, and reads it.
 func (p *program) work(ctx context.Context) error {
 	n := p.n.Add(1)
 	ref := fmt.Sprintf("%s-%d", p.name, n)
@@ -84,14 +86,20 @@ func (p *program) work(ctx context.Context) error {
 		if len(p.orders) > 0 && n%2 == 0 {
 			known := slices.Sorted(maps.Keys(p.orders))
 			ref = known[p.random.IntN(len(known))]
-			kinds := []func(context.Context, pgx.Tx, string, order) (order, error){p.read, p.rewrite, p.change, p.reassign, p.remove, p.review}
-			if p.orders[ref] == deleted {
-				kinds = kinds[:2]
-			}
-			state, err = kinds[p.random.IntN(len(kinds))](ctx, tx, ref, p.orders[ref])
+			state, err = p.change(ctx, tx, ref, p.orders[ref])
+		} else {
+			state, err = p.place(ctx, tx, ref)
+		}
+		if err != nil {
 			return err
 		}
-		state, err = p.place(ctx, tx, ref)
+		_, got, err := scanOrder(tx.QueryRow(ctx, orderState+" WHERE o.ref = $1", ref))
+		if state == deleted && err == pgx.ErrNoRows {
+			return nil
+		}
+		if err == nil && got != state {
+			err = fmt.Errorf("expected %+v, got %+v", state, got)
+		}
 		return err
 	})
 	p.stalls = append(p.stalls, stall{time.Since(begun), p.shop.phase.Load()})
@@ -122,144 +130,150 @@ func row(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]any, error)
 	return list, nil
 }
 
-// plain returns a key as the database returns it.
-func plain(key any) any {
-	switch k := key.(type) {
-	case idtype.Snowflake:
-		return k.Int64()
-	case idtype.Sno:
-		return [16]byte(k.UUID())
-	}
-	return key
-}
-
 // place inserts an order with a customer, two addresses, two lines and a payment. The database
 // creates the keys, except for those of payments, which have no default, and of every other row
 // of a program of the new version.
 func (p *program) place(ctx context.Context, tx pgx.Tx, ref string) (order, error) {
 	o := order{customer: "c-" + ref, billing: "b-" + ref, shipping: "s-" + ref, status: "open", lines: 2, payments: 1}
 	var err error
-	get := func(sql string, args ...any) (value any) {
+	insert := func(key, table, columns, values string, args ...any) (id any) {
 		if err != nil {
 			return nil
 		}
-		var list []any
-		if list, err = row(ctx, tx, sql, args...); err == nil {
-			value = list[0]
+		sql := fmt.Sprintf("INSERT INTO %s (id, %s) VALUES (%s, %s) RETURNING id, id::text", table, columns, key, values)
+		list, failed := row(ctx, tx, sql, args...)
+		if err = failed; err != nil {
+			return nil
 		}
-		return value
+		if text := fmt.Sprintf("'%s'", list[1]); key[0] == '\'' && text != key {
+			err = fmt.Errorf("expected the key %s, got %s, from %s", key, text, sql)
+		}
+		return list[0]
 	}
-	insert := func(table, columns string, args ...any) any {
-		var key any
-		switch {
-		case table == `"Payments"` && p.fresh:
-			key = must1(p.snos.Next())
-		case table == `"Payments"`:
-			key = get("SELECT " + ulid("(extract(epoch FROM clock_timestamp()) * 1000)::bigint", "random()"))
-		case table != "order_lines" && p.fresh && p.random.IntN(2) == 1:
-			key = must1(p.ids.Next())
+	key := func() string {
+		if p.fresh && p.random.IntN(2) == 1 {
+			return fmt.Sprintf("'%v'", must1(p.ids.Next()))
 		}
-		if key != nil {
-			columns, args = columns+", id", append(args, key)
-		}
-		values := "$1"
-		for i := range args[1:] {
-			values += fmt.Sprintf(", $%d", i+2)
-		}
-		got := get(fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) RETURNING id", table, columns, values), args...)
-		if err == nil && key != nil && got != plain(key) {
-			err = fmt.Errorf("expected the key %v of %s, got %v", key, table, got)
-		}
-		return got
+		return "DEFAULT"
 	}
-	customer := insert("customers", "ref, email", o.customer, ref+"@example.org")
-	billing := insert("addresses", "ref, customer_id, city", o.billing, customer, "city of "+ref)
-	shipping := insert("addresses", "ref, customer_id, city", o.shipping, customer, "city of "+ref)
-	id := insert("orders", "ref, customer_id, billing_id, shipping_id", ref, customer, billing, shipping)
+	payment := ulidNow
+	if p.fresh {
+		payment = fmt.Sprintf("'%v'", must1(p.snos.Next()).UUID())
+	}
+	customer := insert(key(), "customers", "ref, email", "$1, $2", o.customer, ref+"@example.org")
+	billing := insert(key(), "addresses", "ref, customer_id, city", "$1, $2, $3", o.billing, customer, "city of "+ref)
+	shipping := insert(key(), "addresses", "ref, customer_id, city", "$1, $2, $3", o.shipping, customer, "city of "+ref)
+	id := insert(key(), "orders", "ref, customer_id, billing_id, shipping_id", "$1, $2, $3, $4", ref, customer, billing, shipping)
 	for line := range o.lines {
-		product := get("SELECT id FROM products WHERE ref = $1", fmt.Sprintf("p%d", 1+p.random.IntN(10)))
-		insert("order_lines", "order_id, line_no, product_id, quantity, price", id, line+1, product, 2, "1.5")
+		product := fmt.Sprintf("p%d", 1+p.random.IntN(10))
+		insert("DEFAULT", "order_lines", "order_id, line_no, product_id, quantity, price", "$1, $2, (SELECT id FROM products WHERE ref = $3), 2, 1.5", id, line+1, product)
 	}
-	insert(`"Payments"`, `ref, "orderId", customer_id, amount`, "y-"+ref, id, customer, 3)
+	insert(payment, `"Payments"`, `ref, "orderId", customer_id, amount`, "$1, $2, $3, 3", "y-"+ref, id, customer)
 	return o, err
 }
 
-// change swaps the addresses of an order, or ships it, or removes one address.
+// A change is a transaction that changes an order, or rows that refer to it.
+type change struct {
+	can  func(o order) bool // nil: always
+	read string             // returns the keys that the other statements use; $1 is the ref of the order, and $2 that of another customer
+	do   []statement
+	then func(o *order, other string) // changes the expected state
+}
+
+// A statement is SQL with the row count that it must have. -1: any.
+type statement struct {
+	sql  string
+	rows int64
+}
+
+var changes = []change{{
+	// Swaps the addresses.
+	can:  func(o order) bool { return o.shipping != "" },
+	read: "SELECT id, billing_id, shipping_id FROM orders WHERE ref = $1 FOR UPDATE",
+	do:   []statement{{"UPDATE orders SET billing_id = $3, shipping_id = $2, status = 'shipped' WHERE id = $1", 1}},
+	then: func(o *order, _ string) { o.billing, o.shipping, o.status = o.shipping, o.billing, "shipped" },
+}, {
+	can:  func(o order) bool { return o.shipping != "" && o.status == "open" },
+	read: "SELECT id FROM orders WHERE ref = $1 FOR UPDATE",
+	do:   []statement{{"UPDATE orders SET shipping_id = NULL WHERE id = $1", 1}},
+	then: func(o *order, _ string) { o.shipping = "" },
+}, {
+	can:  func(o order) bool { return o.shipping == "" },
+	read: "SELECT id, billing_id FROM orders WHERE ref = $1 FOR UPDATE",
+	do:   []statement{{"UPDATE orders SET shipping_id = $2 WHERE id = $1", 1}},
+	then: func(o *order, _ string) { o.shipping = o.billing },
+}, {
+	// Gives the order and its payment to another customer.
+	read: "SELECT o.id, c.id FROM orders o, customers c WHERE o.ref = $1 AND c.ref = $2 FOR UPDATE OF o",
+	do: []statement{
+		{"UPDATE orders SET customer_id = $2 WHERE id = $1", 1},
+		{`UPDATE "Payments" y SET customer_id = o.customer_id FROM orders o WHERE o.id = y."orderId" AND o.id = $1`, 1},
+	},
+	then: func(o *order, other string) { o.customer = other },
+}, {
+	// Deletes the order. Its lines are deleted in cascade.
+	read: "SELECT id FROM orders WHERE ref = $1",
+	do: []statement{
+		{`DELETE FROM "Payments" y USING orders o WHERE o.id = y."orderId" AND o.id = $1`, 1},
+		{"UPDATE reviews SET order_id = NULL WHERE order_id = $1", -1},
+		{"DELETE FROM orders WHERE id = $1", 1},
+		{"SELECT FROM order_lines WHERE order_id = $1", 0},
+	},
+	then: func(o *order, _ string) { *o = deleted },
+}, {
+	// Inserts a review, twice.
+	can:  func(o order) bool { return o.reviews == 0 },
+	read: "SELECT l.product_id, o.customer_id, o.id, o.ref FROM orders o JOIN order_lines l ON l.order_id = o.id AND l.line_no = 1 WHERE o.ref = $1",
+	do:   []statement{{insertReview, 1}, {insertReview, 0}},
+	then: func(o *order, _ string) { o.reviews = 1 },
+}}
+
+const insertReview = "INSERT INTO reviews (ref, product_id, customer_id, order_id, stars) VALUES ('r-' || $4::text, $1, $2, $3, 4) ON CONFLICT DO NOTHING"
+
+// rewrite changes references of an order of the first fill and restores them.
+var rewrite = change{
+	read: "SELECT id, customer_id, billing_id, shipping_id FROM orders WHERE ref = $1 FOR UPDATE",
+	do: []statement{
+		{"UPDATE orders SET customer_id = (SELECT id FROM customers WHERE ref = 'c3'), billing_id = (SELECT id FROM addresses WHERE ref = 'a5') WHERE id = $1", 1},
+		{"UPDATE orders SET customer_id = $2, billing_id = $3, shipping_id = $4 WHERE id = $1", 1},
+	},
+}
+
+// change changes an order, or another one of the first fill, and returns the expected state.
 func (p *program) change(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
-	old, err := row(ctx, tx, "SELECT id, billing_id, shipping_id FROM orders WHERE ref = $1 FOR UPDATE", ref)
-	if err != nil {
-		return o, err
+	c := changes[p.random.IntN(len(changes))]
+	if o == deleted || c.can != nil && !c.can(o) || p.random.IntN(6) == 0 {
+		c, ref = rewrite, fmt.Sprintf("o%d", 1+p.random.IntN(loadWatched))
 	}
-	switch {
-	case o.shipping == "":
-		o.shipping = o.billing
-		_, err = row(ctx, tx, "UPDATE orders SET shipping_id = $2 WHERE id = $1 RETURNING id", old[0], old[1])
-	case o.status == "open" && p.random.IntN(2) == 0:
-		o.shipping = ""
-		_, err = row(ctx, tx, "UPDATE orders SET shipping_id = NULL WHERE id = $1 RETURNING id", old[0])
-	default:
-		o.billing, o.shipping, o.status = o.shipping, o.billing, "shipped"
-		_, err = row(ctx, tx, "UPDATE orders SET billing_id = $2, shipping_id = $3, status = 'shipped' WHERE id = $1 RETURNING id", old[0], old[2], old[1])
-	}
-	return o, err
-}
-
-// reassign gives an order and its payments to another customer.
-func (p *program) reassign(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
 	other := "c1"
 	if o.customer == other {
 		other = "c2"
 	}
-	old, err := row(ctx, tx, "SELECT o.id, c.id FROM orders o, customers c WHERE o.ref = $1 AND c.ref = $2 FOR UPDATE OF o", ref, other)
+	keys, err := row(ctx, tx, c.read, used(c.read, []any{ref, other})...)
 	if err != nil {
 		return o, err
 	}
-	if _, err = row(ctx, tx, "UPDATE orders SET customer_id = $2 WHERE id = $1 RETURNING id", old...); err != nil {
-		return o, err
-	}
-	o.customer = other
-	_, err = tx.Exec(ctx, `UPDATE "Payments" y SET customer_id = o.customer_id FROM orders o WHERE o.id = y."orderId" AND o.id = $1`, old[0])
-	return o, err
-}
-
-// remove deletes an order. Its lines are deleted in cascade.
-func (p *program) remove(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
-	old, err := row(ctx, tx, "SELECT id FROM orders WHERE ref = $1", ref)
-	if err != nil {
-		return o, err
-	}
-	id := old[0]
-	for _, sql := range []string{
-		`DELETE FROM "Payments" y USING orders o WHERE o.id = y."orderId" AND o.id = $1`,
-		"UPDATE reviews SET order_id = NULL WHERE order_id = $1",
-		"DELETE FROM orders WHERE id = $1",
-	} {
-		if _, err := tx.Exec(ctx, sql, id); err != nil {
-			return o, fmt.Errorf("%w in %s", err, sql)
+	for _, s := range c.do {
+		tag, err := tx.Exec(ctx, s.sql, used(s.sql, keys)...)
+		if err == nil && s.rows >= 0 && tag.RowsAffected() != s.rows {
+			err = fmt.Errorf("expected %d rows, got %d", s.rows, tag.RowsAffected())
 		}
-	}
-	_, err = row(ctx, tx, "SELECT 1 WHERE NOT EXISTS (SELECT FROM order_lines WHERE order_id = $1)", id)
-	return deleted, err
-}
-
-// review inserts a review of an order, twice.
-func (p *program) review(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
-	if o.reviews > 0 {
-		return o, nil
-	}
-	o.reviews = 1
-	for i := range 2 {
-		tag, err := tx.Exec(ctx, `INSERT INTO reviews (ref, product_id, customer_id, order_id, stars)
-			SELECT 'r-' || o.ref, l.product_id, o.customer_id, o.id, 4 FROM orders o JOIN order_lines l ON l.order_id = o.id AND l.line_no = 1 WHERE o.ref = $1
-			ON CONFLICT DO NOTHING`, ref)
 		if err != nil {
-			return o, err
+			return o, fmt.Errorf("%w from %s with %v", err, s.sql, keys)
 		}
-		if tag.RowsAffected() != int64(1-i) {
-			return o, fmt.Errorf("expected %d inserted reviews of order %s, got %d", 1-i, ref, tag.RowsAffected())
-		}
+	}
+	if c.then != nil {
+		c.then(&o, other)
 	}
 	return o, nil
+}
+
+// used returns the arguments for which a statement has placeholders.
+func used(sql string, args []any) []any {
+	for !strings.Contains(sql, fmt.Sprintf("$%d", len(args))) {
+		args = args[:len(args)-1]
+	}
+	return args
 }
 
 // orderState reads an order as the type order describes it.
@@ -272,31 +286,6 @@ const orderState = `SELECT o.ref, coalesce(c.ref, '?'), coalesce(b.ref, '?'), co
 func scanOrder(row pgx.Row) (ref string, o order, err error) {
 	err = row.Scan(&ref, &o.customer, &o.billing, &o.shipping, &o.status, &o.lines, &o.payments, &o.reviews)
 	return ref, o, err
-}
-
-// read compares an order with its acknowledged state.
-func (p *program) read(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
-	_, got, err := scanOrder(tx.QueryRow(ctx, orderState+" WHERE o.ref = $1", ref))
-	if o == deleted && err == pgx.ErrNoRows {
-		return o, nil
-	}
-	if err == nil && got != o {
-		err = fmt.Errorf("expected order %s to be %+v, got %+v", ref, o, got)
-	}
-	return o, err
-}
-
-// rewrite changes references of an order of the first fill and restores them.
-func (p *program) rewrite(ctx context.Context, tx pgx.Tx, _ string, o order) (order, error) {
-	old, err := row(ctx, tx, "SELECT id, customer_id, billing_id, shipping_id FROM orders WHERE ref = $1 FOR UPDATE", fmt.Sprintf("o%d", 1+p.random.IntN(20)))
-	if err != nil {
-		return o, err
-	}
-	if _, err := row(ctx, tx, "UPDATE orders SET customer_id = (SELECT id FROM customers WHERE ref = 'c3'), billing_id = (SELECT id FROM addresses WHERE ref = 'a5') WHERE id = $1 RETURNING id", old[0]); err != nil {
-		return o, err
-	}
-	_, err = row(ctx, tx, "UPDATE orders SET customer_id = $2, billing_id = $3, shipping_id = $4 WHERE id = $1 RETURNING id", old...)
-	return o, err
 }
 
 // verifyPrograms fails the test unless all orders have the states that the programs know.

@@ -62,6 +62,8 @@ func loose(s *rekey.Spec) {
 	s.References = []rekey.Reference{{Table: "shop.orders", Column: "loose_id", To: "shop.customers"}}
 }
 
+const withoutTimes = "ALTER TABLE shop.orders ALTER created_at DROP NOT NULL; UPDATE shop.orders SET created_at = NULL WHERE id IN (5, 6)"
+
 var acceptances = []finding{
 	{name: "no problem"},
 	{name: "valid reference", spec: loose},
@@ -79,6 +81,10 @@ var acceptances = []finding{
 		CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO shop.summary SELECT * FROM shop.staging; RETURN NULL; END';
 		CREATE TRIGGER f AFTER INSERT ON shop.orders REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION shop.f()`},
 	{name: "rows before the first instant", change: "UPDATE shop.orders SET created_at = '2015-03-04 05:06:07Z' WHERE id = 3", notes: []string{"sortkey migrate up --epoch 2015-03-04"}},
+	{name: "rows without a time", change: withoutTimes, notes: []string{
+		"column shop.orders.created_at is NULL in 2 rows, such as the one with key 5; they get IDs of 2021-01-01T00:00:00Z, the first instant of the format, in order; set Times.Start for another time",
+	}},
+	{name: "rows without a time, and Times.Start", change: withoutTimes, spec: func(s *rekey.Spec) { s.Keys[1].Times.Start = sourceStart }, notes: []string{}},
 }
 
 var refusals = []finding{
@@ -351,7 +357,12 @@ func TestTimeRefusals(t *testing.T) {
 	testFindings(t, "", func() rekey.Spec { return rekey.Spec{} }, timeFindings)
 }
 
+const isInfinite = "column public.t.at is infinite in 1 rows, such as the one with key 7; correct these times, or set Times.Start to the time of such rows"
+
 var timeFindings = []finding{
+	newTable(isInfinite, "id text PRIMARY KEY, at timestamptz", "(6, now()), (7, 'infinity')", rekey.Times{Column: "at"}),
+	newTable(isInfinite, "id text PRIMARY KEY, at timestamptz", "(6, now()), (7, '-infinity')", rekey.Times{Column: "at"}),
+	newTable(isInfinite, "id text PRIMARY KEY, at timestamp", "(6, now()), (7, 'infinity')", rekey.Times{Column: "at"}),
 	newTable("differ in case or length", "id text PRIMARY KEY", "('01gqra2b00zzzzzzzzzzzzzzzz'), ('01GQRA2B00ZZZZZZZZZZZZZZZZ')", rekey.Times{Key: rekey.KeyULID}),
 	newTable("differ in case or length", "id text PRIMARY KEY", "('0185f0a1-2c00-7fff-8000-000000000000'), ('0185f0a12c0470008000000000000000')", rekey.Times{Key: rekey.KeyUUIDv7}),
 	newTable("isn't a UUIDv7", "id text PRIMARY KEY", "('0185f0a1-2c00-4fff-8000-000000000000')", rekey.Times{Key: rekey.KeyUUIDv7}),

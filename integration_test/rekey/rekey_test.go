@@ -265,9 +265,14 @@ func (j *job) one(sql string, args ...any) string {
 	return j.admin().one(sql, args...)
 }
 
+// named returns a statement with the names of keys.
+func (s *session) named(sql string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(sql, "{", s.prefix), "}", "")
+}
+
 // rows returns the result of a statement, with the columns of a row separated by |.
 func (s *session) rows(sql string, args ...any) ([]string, error) {
-	sql = strings.ReplaceAll(strings.ReplaceAll(sql, "{", s.prefix), "}", "")
+	sql = s.named(sql)
 	// Programs end their statements after the test has ended, too.
 	rows, err := s.conn.Query(context.WithoutCancel(s.t.Context()), sql, args...)
 	if err != nil {

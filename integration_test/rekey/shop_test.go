@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/rekey"
 )
@@ -401,5 +402,40 @@ func (s *shop) verifyIDs() {
 		ids.verify(s, conn.conn)
 		early := fmt.Sprintf("SELECT count(*) FROM "+others+" AND id <= (SELECT n.id FROM "+first+" ORDER BY n.id DESC LIMIT 1)", table)
 		want(s, table+": new rows with earlier IDs than others", conn.one(early), "0")
+	}
+}
+
+// wantPrivileges fails the test unless roles have the privileges and see the rows that the tables
+// grant, by both search_paths.
+func (s *shop) wantPrivileges() {
+	s.Helper()
+	for _, path := range []string{oldPath, newPath} {
+		roles := map[string]*session{}
+		for _, role := range []string{"app", "report"} {
+			roles[role] = s.session(path, setting("role", s.db.Name+"_"+role))
+		}
+		for _, c := range []struct {
+			role, sql string
+			code      string // of the error; "" if the role has the privileges
+		}{
+			{"app", "SELECT count(*) FROM reviews WHERE hidden", ""},
+			{"app", "UPDATE orders SET shipping_id = shipping_id WHERE ref = 'o1'", ""},
+			{"app", "UPDATE orders SET ref = 'x'", insufficientPrivilege},
+			{"app", "SELECT * FROM order_report", insufficientPrivilege},
+			{"report", "SELECT order_id, customer_id FROM order_report", ""},
+			{"report", "SELECT id, customer_id, status, total FROM orders", ""},
+			{"report", "SELECT ref FROM orders", insufficientPrivilege},
+			{"report", "SELECT id, country FROM customers", ""},
+			{"report", "SELECT email FROM customers", insufficientPrivilege},
+			{"report", "UPDATE orders SET status = 'open'", insufficientPrivilege},
+			{"report", "DELETE FROM reviews", insufficientPrivilege},
+		} {
+			if _, err := roles[c.role].rows(c.sql); pgerror.State(err) != c.code {
+				s.Errorf("%s by search_path %s: %s: expected the code %q, got %v", c.role, path, c.sql, c.code, err)
+			}
+		}
+		for role, visible := range map[string]string{"app": "NOT hidden", "report": "stars > 2"} {
+			want(s, "visible reviews of "+role+" by search_path "+path, roles[role].one("SELECT count(*) FROM reviews"), s.one("SELECT count(*) FROM reviews WHERE "+visible))
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sortkey/sortkey/rekey"
@@ -34,22 +35,15 @@ func runStepper(ctx context.Context, database string, until rekey.Step) error {
 		if err != nil {
 			return err
 		}
-		if status.Next == rekey.StepExpand && status.Step == "" && until == rekey.StepContract {
-			return nil // contract was complete before
-		}
-		if status.Next == rekey.StepContract && until != rekey.StepContract {
+		contracted := until == rekey.StepContract && status.Next == rekey.StepExpand
+		if contracted || slices.Index(steps, status.Next) > slices.Index(steps, until) {
 			return nil
 		}
 		err = j.try(ctx, status.Next, o)
 		if errors.Is(err, rekey.ErrBusy) && time.Since(begun) < stepperPatience {
 			time.Sleep(20 * time.Millisecond)
-			continue
-		}
-		if err != nil {
+		} else if err != nil {
 			return fmt.Errorf("%s: %w", status.Next, err)
-		}
-		if status.Next == until {
-			return nil
 		}
 	}
 }

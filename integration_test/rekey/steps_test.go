@@ -75,6 +75,7 @@ func TestSteps(t *testing.T) {
 			}
 		}
 		forward()
+		s.wantPrivileges()
 		fresh := s.program("new", true)
 		fresh.probe(t)
 		// Abort can be repeated after it was interrupted.
@@ -348,6 +349,19 @@ func TestStepErrors(t *testing.T) {
 		l.fails(rekey.StepContract, rekey.ErrStep)
 		l.fails(rekey.StepAbort, rekey.ErrStep)
 		l.probe(newVersion)
+
+		// The same tables can be rekeyed to another format.
+		const names = "SELECT string_agg(b.title || ' by ' || a.name, ', ' ORDER BY b.title) FROM books b JOIN authors a ON a.id = author_id"
+		before := l.one(names)
+		snowflakes := rekey.Times{Key: rekey.KeySnowflake, Epoch: idtype.DefaultSnowflakeLayout().Epoch, Unit: time.Millisecond, Shift: 22}
+		l.spec = rekey.Spec{Keys: []rekey.Key{
+			{Table: "authors", Format: rekey.Sno, Node: 50, BackfillNode: 51, Times: snowflakes},
+			{Table: "books", Format: rekey.UID60, Times: snowflakes},
+		}}
+		l.run(steps...)
+		want(t, "the authors of books", l.one(names), before)
+		want(t, "the types", l.one("SELECT pg_typeof(a.id) || ' ' || pg_typeof(b.id) || ' ' || pg_typeof(author_id) FROM authors a JOIN books b ON a.id = author_id LIMIT 1"), "uuid bigint uuid")
+		want(t, "relations of rekey", l.one("SELECT count(*) FROM pg_class WHERE relname LIKE 'rekey%'"), "0")
 	})
 }
 
@@ -389,38 +403,4 @@ func (l *library) busy(step rekey.Step) {
 	l.fails(rekey.StepAbort, rekey.ErrBusy)
 	close(leave)
 	must(l, <-done)
-}
-
-// After contract, the same schema can be rekeyed to another format.
-func TestTwice(t *testing.T) {
-	oneLibrary(t, bigintLibrary, func(t *testing.T, l *library) {
-		l.run(steps...)
-		l.probe(newVersion)
-		const names = "SELECT string_agg(b.title || ' by ' || a.name, ', ' ORDER BY b.title) FROM books b JOIN authors a ON a.id = author_id"
-		before := l.one(names)
-		snowflakes := rekey.Times{Key: rekey.KeySnowflake, Epoch: idtype.DefaultSnowflakeLayout().Epoch, Unit: time.Millisecond, Shift: 22}
-		l.spec = rekey.Spec{Keys: []rekey.Key{
-			{Table: "authors", Format: rekey.Sno, Node: 50, BackfillNode: 51, Times: snowflakes},
-			{Table: "books", Format: rekey.UID60, Times: snowflakes},
-		}}
-		l.run(steps...)
-		want(t, "the authors of books", l.one(names), before)
-		want(t, "the types", l.one("SELECT pg_typeof(a.id) || ' ' || pg_typeof(b.id) || ' ' || pg_typeof(author_id) FROM authors a JOIN books b ON a.id = author_id LIMIT 1"), "uuid bigint uuid")
-		want(t, "relations of rekey", l.one("SELECT count(*) FROM pg_class WHERE relname LIKE 'rekey%'"), "0")
-	})
-}
-
-// A pool of one connection suffices, and keeps its settings. They don't change the SQL of rekey.
-func TestOneConnection(t *testing.T) {
-	const tables = `CREATE TABLE "ro\ws" (id serial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now()); INSERT INTO "ro\ws" SELECT FROM generate_series(1, 1000)`
-	spec := rekey.Spec{Keys: []rekey.Key{{Table: `"ro\ws"`, Format: rekey.UID60, Times: created}}}
-	oneJob(t, tables, spec, func(t *testing.T, j *job) {
-		j.pool.SetMaxOpenConns(1)
-		_, err := j.pool.ExecContext(t.Context(), "SET lock_timeout = 4321; SET standard_conforming_strings = off; SET quote_all_identifiers = on")
-		must(t, err)
-		j.run(steps...)
-		var settings string
-		must(t, j.pool.QueryRowContext(t.Context(), "SELECT current_setting('search_path') || ' ' || current_setting('lock_timeout') || ' ' || current_setting('max_parallel_workers_per_gather') || ' ' || current_setting('standard_conforming_strings')").Scan(&settings))
-		want(t, "the settings", settings, `"$user", public 4321ms 2 off`)
-	})
 }

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/rekey"
 )
@@ -125,14 +124,29 @@ func TestOppositeOrders(t *testing.T) {
 	})
 }
 
-// Validate names the session whose transaction the creation of an index waits for. Calls of
-// Progress don't overlap, also while an index is watched.
-func TestIndexWaits(t *testing.T) {
-	oneJob(t, events(10), eventsSpec, func(t *testing.T, j *job) {
-		j.run(steps[:2]...)
-		holder := j.hold("INSERT INTO events (created_at) VALUES (now())")
+// A step that waits for a lock, and its error, name the session that holds the lock. Validate names
+// the session whose transaction the creation of an index waits for. Calls of Progress don't
+// overlap, also while an index is watched. pg_cancel_backend ends a step, also one that waits.
+func TestHolders(t *testing.T) {
+	oneJob(t, events(100), eventsSpec, func(t *testing.T, j *job) {
+		holder := j.hold("SELECT count(*) FROM events")
+		session := fmt.Sprintf("session %d (a report, idle in transaction) has ", holder.conn.PgConn().PID())
+		waiting, phase := "", ""
+		err := j.try(t.Context(), rekey.StepExpand, rekey.Options{LockWait: 8 * time.Second, Progress: func(p rekey.Progress) { waiting = p.Waiting }})
+		const lock = "a lock on public.events in a transaction since "
+		wantError(t, "expand", err, rekey.ErrLocked, session+lock)
+		if !strings.HasPrefix(waiting, session+lock) {
+			t.Errorf("expected to wait for %q, got %q", session+lock, waiting)
+		}
+		holder.do("ROLLBACK")
+		j.canceled(rekey.StepExpand, "^LOCK TABLE .* ACCESS EXCLUSIVE")
+		j.run(rekey.StepExpand)
+		j.canceled(rekey.StepBackfill, "^CREATE INDEX")
+		j.run(rekey.StepBackfill)
+
+		holder.do("BEGIN; INSERT INTO events (created_at) VALUES (now())")
 		var running atomic.Int32
-		var waiting, phase string
+		waiting = ""
 		j.runWith(rekey.Options{Progress: func(p rekey.Progress) {
 			if running.Add(1) > 1 {
 				t.Error("expected one call at a time")
@@ -144,94 +158,55 @@ func TestIndexWaits(t *testing.T) {
 				time.Sleep(2 * time.Second) // the index is complete meanwhile, which is the next call
 			}
 		}}, rekey.StepValidate)
-		want(t, "the session", waiting, fmt.Sprintf("session %d (a report, idle in transaction) has an open transaction", holder.conn.PgConn().PID()))
+		want(t, "the session", waiting, session+"an open transaction")
 		if !strings.HasPrefix(phase, "waiting for ") {
 			t.Errorf("expected a phase of waiting, got %q", phase)
 		}
+		j.run(rekey.StepContract)
 	})
 }
 
-// A step that waits for a lock, and its error, name the session that holds the lock.
-func TestHolder(t *testing.T) {
-	oneJob(t, events(10), eventsSpec, func(t *testing.T, j *job) {
-		holder := j.hold("SELECT count(*) FROM events")
-		session := fmt.Sprintf("session %d (a report, idle in transaction) has a lock on public.events in a transaction since ", holder.conn.PgConn().PID())
-		waiting := ""
-		err := j.try(t.Context(), rekey.StepExpand, rekey.Options{LockWait: 8 * time.Second, Progress: func(p rekey.Progress) { waiting = p.Waiting }})
-		wantError(t, "expand", err, rekey.ErrLocked, session)
-		if !strings.HasPrefix(waiting, session) {
-			t.Errorf("expected to wait for %q, got %q", session, waiting)
+// canceled fails the test unless pg_cancel_backend ends a step in a statement that waits for a lock.
+func (j *job) canceled(step rekey.Step, pattern string) {
+	j.Helper()
+	holder := j.hold("UPDATE events SET created_at = created_at")
+	defer holder.do("ROLLBACK")
+	done := make(chan error, 1)
+	go func() { done <- j.try(j.Context(), step, rekey.Options{LockTimeout: 5 * time.Second}) }()
+	pgtest.Eventually(j, "a statement of "+string(step)+" is canceled", func() error {
+		j.one("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid() AND query ~ $1", pattern)
+		if len(done) == 0 { // on a loaded machine, a statement can end before it is canceled
+			return errors.New("not yet")
 		}
-		holder.do("ROLLBACK")
-		j.run(rekey.StepExpand)
+		return nil
 	})
+	if err := <-done; err == nil || !strings.Contains(err.Error(), pgerror.QueryCanceled) {
+		j.Errorf("%s: expected the error %s, got %v", step, pgerror.QueryCanceled, err)
+	}
 }
 
 // A backfill that makes no progress ends with an error that names the trigger.
 func TestTriggerStopsBackfill(t *testing.T) {
-	t.Parallel()
 	const tables = `CREATE TABLE notes (id bigserial PRIMARY KEY, event_id bigint REFERENCES events); INSERT INTO notes (event_id) SELECT id FROM events;
 		CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF OLD.id > 900 THEN RETURN NULL; END IF; RETURN NEW; END';
-		CREATE TRIGGER stop BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION stop(); ALTER TABLE {table} ENABLE ALWAYS TRIGGER stop`
-	for _, table := range []string{"events", "notes"} { // of the key, and of a reference
-		t.Run(table, func(t *testing.T) {
-			oneJob(t, events(1000)+strings.ReplaceAll(tables, "{table}", table), eventsSpec, func(t *testing.T, j *job) {
-				j.run(rekey.StepExpand)
-				most := int64(0)
-				err := j.try(t.Context(), rekey.StepBackfill, rekey.Options{Progress: func(p rekey.Progress) {
-					if strings.HasSuffix(p.Action, "public."+table) {
-						most = max(most, p.Rows)
-					}
-				}})
-				wantError(t, "backfill", err, rekey.ErrInconsistent, "rows of public."+table+" don't change: trigger stop returns NULL")
-				want(t, "the row count", most, 900)
-				j.exec("ALTER TABLE " + table + " DISABLE TRIGGER stop")
-				j.run(rekey.StepBackfill)
-				j.exec("ALTER TABLE " + table + " ENABLE ALWAYS TRIGGER stop")
-				j.run(steps[2:]...)
-			})
-		})
-	}
-}
-
-// pg_cancel_backend ends a step, also one that waits for a lock.
-func TestCancelBackend(t *testing.T) {
-	oneJob(t, events(100), eventsSpec, func(t *testing.T, j *job) {
-		for _, c := range []struct {
-			step    rekey.Step
-			pattern string // of the statement
-		}{
-			{rekey.StepExpand, "^LOCK TABLE .* ACCESS EXCLUSIVE"},
-			{rekey.StepBackfill, "^CREATE INDEX"},
-		} {
-			holder := j.hold("UPDATE events SET created_at = created_at")
-			done := make(chan error, 1)
-			go func() {
-				done <- j.try(t.Context(), c.step, rekey.Options{LockTimeout: 5 * time.Second, LockWait: 30 * time.Second})
-			}()
-			var canceled time.Time
-			pgtest.Eventually(t, "a statement of "+string(c.step)+" is canceled", func() error {
-				n := j.one("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid() AND query ~ $1", c.pattern)
-				if n != "0" && canceled.IsZero() {
-					canceled = time.Now()
+		CREATE TRIGGER stop BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTION stop(); CREATE TRIGGER stop BEFORE UPDATE ON notes FOR EACH ROW EXECUTE FUNCTION stop();`
+	const always = "ALTER TABLE events ENABLE ALWAYS TRIGGER stop; ALTER TABLE notes ENABLE ALWAYS TRIGGER stop"
+	oneJob(t, events(1000)+tables+always, eventsSpec, func(t *testing.T, j *job) {
+		j.run(rekey.StepExpand)
+		for _, table := range []string{"events", "notes"} { // of the key, and of a reference
+			most := int64(0)
+			err := j.try(t.Context(), rekey.StepBackfill, rekey.Options{Progress: func(p rekey.Progress) {
+				if strings.HasSuffix(p.Action, "public."+table) {
+					most = max(most, p.Rows)
 				}
-				if len(done) == 0 { // on a loaded machine, a statement can end before it is canceled
-					return errors.New("not yet")
-				}
-				return nil
-			})
-			if err := <-done; err == nil || !strings.Contains(err.Error(), "57014") {
-				t.Errorf("%s: expected the error 57014, got %v", c.step, err)
-			}
-			if took := time.Since(canceled); took > 20*time.Second {
-				t.Errorf("%s: expected it to end at once, got %v", c.step, took)
-			}
-			holder.do("ROLLBACK")
-			if c.step == rekey.StepExpand {
-				j.run(c.step)
-			}
+			}})
+			wantError(t, "backfill", err, rekey.ErrInconsistent, "rows of public."+table+" don't change: trigger stop returns NULL")
+			want(t, "the row count", most, 900)
+			j.exec("ALTER TABLE " + table + " DISABLE TRIGGER stop")
 		}
-		j.run(steps[1:]...)
+		j.run(rekey.StepBackfill)
+		j.exec(always)
+		j.run(steps[2:]...)
 	})
 }
 
@@ -240,15 +215,11 @@ func TestTimeoutsOfRole(t *testing.T) {
 	const slow = `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.006); RETURN NEW; END';
 		CREATE TRIGGER slow BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTION slow(); ALTER TABLE events ENABLE ALWAYS TRIGGER slow`
 	oneJob(t, events(1000)+slow, eventsSpec, func(t *testing.T, j *job) {
-		j.pool = j.db.SQL(t, pgtest.Config(func(c *pgx.ConnConfig) {
-			names := []string{"statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"}
-			if j.db.Version >= "17" {
-				names = append(names, "transaction_timeout")
-			}
-			for _, name := range names {
-				c.RuntimeParams[name] = "2s"
-			}
-		}))
+		timeouts := []pgtest.Option{setting("statement_timeout", "2s"), setting("idle_in_transaction_session_timeout", "2s"), setting("idle_session_timeout", "2s")}
+		if j.db.Version >= "17" {
+			timeouts = append(timeouts, setting("transaction_timeout", "2s"))
+		}
+		j.pool = j.db.SQL(t, timeouts...)
 		j.pool.SetMaxIdleConns(0)
 		j.inspect()
 		j.runWith(rekey.Options{BatchTime: 4 * time.Second, Pause: 0.5}, steps...)
