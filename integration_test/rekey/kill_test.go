@@ -22,29 +22,26 @@ import (
 	"github.com/sortkey/sortkey/rekey"
 )
 
-// killSeeds is the number of seeds of each test with kills.
-func killSeeds() int {
-	if soak {
-		return 50
-	}
-	return pgtest.Scaled(1, 2)
-}
-
-// seed returns the seed of the first run.
-func seed(t testing.TB) uint64 {
+// killSources returns a source of random choices for each run of a test with kills.
+func killSources(t testing.TB) (list []*rand.Rand) {
 	t.Helper()
-	first := rand.Uint64N(1 << 32)
+	seed := rand.Uint64N(1 << 32)
 	if s := os.Getenv("SORTKEY_SEED"); s != "" {
-		var err error
-		first, err = strconv.ParseUint(s, 10, 64)
-		must(t, err)
+		seed = must1(strconv.ParseUint(s, 10, 64))
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("SORTKEY_SEED=%d repeats the random choices", first)
+			t.Logf("SORTKEY_SEED=%d repeats the random choices", seed)
 		}
 	})
-	return first
+	runs := pgtest.Scaled(1, 2)
+	if soak {
+		runs = 50
+	}
+	for i := range runs {
+		list = append(list, rand.New(rand.NewPCG(seed, uint64(i))))
+	}
+	return list
 }
 
 // A stepper is a process that runs steps.
@@ -122,7 +119,7 @@ func (k *killTest) complete() {
 	plan := k.inspect()
 	k.Cleanup(func() { k.Logf("killed: %q", k.kills) })
 	k.snapshot()
-	old, fresh := k.program("old", false), k.program("new", true)
+	old, fresh := k.program("old", 0, false), k.program("new", 1, true)
 	// work runs a program during steps. If the server is killed, the program works after each
 	// kill only.
 	work := func(p *program, step rekey.Step, kills, reports int) {
@@ -148,24 +145,22 @@ func (k *killTest) complete() {
 		p.probe(k)
 	}
 	k.agree(plan, 0)
-	fresh.takeOver(old)
+	fresh.worker = old.worker
 	work(fresh, rekey.StepContract, 3, 2)
 	fresh.connect()
 	fresh.probe(k)
 	k.verify(oldPath)
 	k.verifyIDs()
-	k.verifyPrograms(fresh)
+	k.verifyPrograms()
 }
 
 // If a program is killed at any point of a step, repeating the step completes it. The
 // programs of both versions work throughout.
 func TestKill(t *testing.T) {
-	first := seed(t)
-	for i := range killSeeds() {
-		t.Run(fmt.Sprint("seed ", i), func(t *testing.T) {
-			t.Parallel()
-			pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-				k := &killTest{shop: newShop(t, db, 1000), random: rand.New(rand.NewPCG(first, uint64(i)))}
+	for i, random := range killSources(t) {
+		t.Run(fmt.Sprint("run ", i), func(t *testing.T) {
+			pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+				k := &killTest{shop: newShop(t, db, 1000), random: random}
 				k.complete()
 			})
 		})
@@ -175,23 +170,14 @@ func TestKill(t *testing.T) {
 // The same if the server is killed, alone or together with the program.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
-	first := seed(t)
-	pgtest.OneServer(t, func(t *testing.T, server *pgtest.DB) {
-		for i := range killSeeds() {
-			t.Run(fmt.Sprint("seed ", i), func(t *testing.T) {
-				name := fmt.Sprintf("%s_seed_%d", server.Name, i)
-				server.Exec(t, "CREATE DATABASE "+name+" TEMPLATE template0")
-				// Otherwise, a killed server loses the last commits.
-				server.Exec(t, "ALTER DATABASE "+name+" SET synchronous_commit = on")
-				u, err := url.Parse(server.URL)
-				must(t, err)
-				u.Path = "/" + name
-				db := &pgtest.DB{Name: name, URL: u.String(), Version: server.Version}
-				k := &killTest{shop: newShop(t, db, 1000), random: rand.New(rand.NewPCG(first, uint64(i)))}
+	for i, random := range killSources(t) {
+		t.Run(fmt.Sprint("run ", i), func(t *testing.T) {
+			pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
+				db.Exec(t, "ALTER DATABASE "+db.Name+" SET synchronous_commit = on") // otherwise, a killed server loses the last commits
+				k := &killTest{shop: newShop(t, db, 1000), random: random}
 				k.server = func() {
-					k.own = nil
-					pgtest.Stop(t, server.Container(), "KILL")
-					pgtest.Start(t, server.Container())
+					pgtest.Stop(t, db.Container(), "KILL")
+					pgtest.Start(t, db.Container())
 					pgtest.Eventually(t, "the server answers", func() error {
 						conn, err := pgx.Connect(t.Context(), db.URL)
 						if err != nil {
@@ -199,9 +185,10 @@ func TestKillServer(t *testing.T) {
 						}
 						return conn.Close(t.Context())
 					})
+					k.session = k.connect(oldVersion)
 				}
 				k.complete()
 			})
-		}
-	})
+		})
+	}
 }

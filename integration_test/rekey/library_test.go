@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/rekey"
 )
 
@@ -69,9 +68,9 @@ const (
 	booksNode   = 43 // of existing rows
 )
 
-// newLibrary creates the tables of a library with 50 authors and 200 books, to replace both
-// keys.
-func newLibrary(t testing.TB, db *pgtest.DB, kind libraryKind) *library {
+// oneLibrary runs f with a library of 50 authors and 200 books, to replace both keys, in a
+// database of its own.
+func oneLibrary(t *testing.T, kind libraryKind, f func(t *testing.T, l *library)) {
 	t.Helper()
 	tables := strings.NewReplacer("$KEY", kind.old, "$TYPE", kind.oldType).Replace(`
 		CREATE TABLE authors (
@@ -90,50 +89,18 @@ func newLibrary(t testing.TB, db *pgtest.DB, kind libraryKind) *library {
 		);
 		CREATE INDEX ON books (author_id);
 		CREATE INDEX ON books (editor_id);`)
-	spec := rekey.Spec{Keys: []rekey.Key{
-		{Table: "authors", Format: kind.format, Node: authorNode, BackfillNode: authorsNode, Times: kind.times},
-		{Table: "books", Format: kind.format, Node: bookNode, BackfillNode: booksNode, Times: kind.times},
-	}}
-	l := &library{libraryKind: kind, job: newJob(t, db, tables, spec), n: 1000}
-	l.fill()
-	return l
-}
-
-// fill inserts 50 authors and 200 books.
-func (l *library) fill() {
-	l.Helper()
-	var b strings.Builder
 	for i := 1; i <= 50; i++ {
 		mentor := "NULL"
 		if i > 5 {
-			mentor = "'" + l.key(i/5) + "'"
+			mentor = "'" + kind.key(i/5) + "'"
 		}
-		fmt.Fprintf(&b, "INSERT INTO authors VALUES ('%s', 'author %d', %s, '2024-05-05 00:00:%02dZ');", l.key(i), i, mentor, 59-i)
+		tables += fmt.Sprintf("INSERT INTO authors VALUES ('%s', 'author %d', %s, '2024-05-05 00:00:%02dZ');", kind.key(i), i, mentor, 59-i)
 	}
 	for i := 1; i <= 200; i++ {
-		fmt.Fprintf(&b, "INSERT INTO books VALUES ('%s', 'book %d', '%s', '%s', '2024-06-05 00:%02d:00Z');", l.key(i), i, l.key(1+i%50), l.key(1+i%7), i%60)
+		tables += fmt.Sprintf("INSERT INTO books VALUES ('%s', 'book %d', '%s', '%s', '2024-06-05 00:%02d:00Z');", kind.key(i), i, kind.key(1+i%50), kind.key(1+i%7), i%60)
 	}
-	l.exec(b.String())
-}
-
-// oneLibrary runs f with a library in a database of its own.
-func oneLibrary(t *testing.T, kind libraryKind, f func(t *testing.T, l *library)) {
-	t.Helper()
-	t.Parallel()
-	installed.One(t, func(t *testing.T, db *pgtest.DB) { f(t, newLibrary(t, db, kind)) })
-}
-
-// probe inserts, reads, changes and deletes rows as a program with a search_path.
-func (l *library) probe(path string) {
-	l.Helper()
-	s := l.session(path)
-	defer s.conn.Close(l.Context())
-	s.do("INSERT INTO authors (name) VALUES ('first'), ('second')")
-	s.do("INSERT INTO books (title, author_id, editor_id) SELECT 'probe', a.id, e.id FROM authors a, authors e WHERE a.name = 'first' AND e.name = 'second'")
-	const names = "SELECT a.name, e.name FROM books b JOIN authors a ON a.id = author_id LEFT JOIN authors e ON e.id = editor_id WHERE title = 'probe'"
-	want(l, "the author and the editor by search_path "+path, s.all(names), "first|second")
-	s.do("UPDATE books SET author_id = editor_id, editor_id = NULL WHERE title = 'probe'")
-	want(l, "the author by search_path "+path, s.all(names), "second|")
-	s.do("DELETE FROM authors WHERE name IN ('first', 'second')")
-	want(l, "the books by search_path "+path, s.all(names), "")
+	oneJob(t, tables, rekey.Spec{Keys: []rekey.Key{
+		{Table: "authors", Format: kind.format, Node: authorNode, BackfillNode: authorsNode, Times: kind.times},
+		{Table: "books", Format: kind.format, Node: bookNode, BackfillNode: booksNode, Times: kind.times},
+	}}, func(t *testing.T, j *job) { f(t, &library{libraryKind: kind, job: j, n: 1000}) })
 }

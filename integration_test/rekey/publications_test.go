@@ -17,8 +17,8 @@ func TestSubscriber(t *testing.T) {
 	pgtest.OnePair(t, func(t *testing.T, db, subscriber *pgtest.DB, link *pgtest.Link) {
 		const tables = "CREATE TABLE customers (id bigint PRIMARY KEY, name text UNIQUE); CREATE TABLE orders (n integer PRIMARY KEY, customer_id bigint NOT NULL REFERENCES customers); CREATE TABLE notes (n integer PRIMARY KEY);"
 		j := install(t, db, events(5000)+tables+"INSERT INTO customers SELECT i, 'customer ' || i FROM generate_series(1, 50) i; INSERT INTO orders SELECT i, 1 + i % 50 FROM generate_series(1, 200) i; CREATE PUBLICATION shop FOR TABLE customers, orders, notes", eventsSpec)
-		j.exec("ALTER SYSTEM SET wal_sender_timeout = 0") // keep the subscriber that doesn't answer
-		j.exec("SELECT pg_reload_conf()")
+		j.do("ALTER SYSTEM SET wal_sender_timeout = 0") // keep the subscriber that doesn't answer
+		j.do("SELECT pg_reload_conf()")
 		subscriber.Exec(t, tables)
 		subscriber.Exec(t, fmt.Sprintf("CREATE SUBSCRIPTION shop CONNECTION '%s' PUBLICATION shop", link.URL(t, db)))
 		defer subscriber.Exec(t, "DROP SUBSCRIPTION shop")
@@ -32,7 +32,7 @@ func TestSubscriber(t *testing.T) {
 			}
 			return nil
 		}
-		j.exec("INSERT INTO notes VALUES (1)")
+		j.do("INSERT INTO notes VALUES (1)")
 		pgtest.Eventually(t, "the subscriber has the rows", equal)
 
 		// The subscriber waits for a lock on its table.
@@ -41,7 +41,7 @@ func TestSubscriber(t *testing.T) {
 		must(t, err)
 		_, err = lock.Exec(t.Context(), "LOCK TABLE notes IN ACCESS EXCLUSIVE MODE")
 		must(t, err)
-		j.exec("INSERT INTO notes VALUES (3)")
+		j.do("INSERT INTO notes VALUES (3)")
 		var waiting string
 		j.runWith(rekey.Options{MaxLag: 500 * time.Millisecond, Pause: 0.97, Progress: func(p rekey.Progress) {
 			if p.Waiting != "" && waiting == "" {
@@ -61,18 +61,18 @@ func TestSubscriber(t *testing.T) {
 			t.Fatalf("expected one problem, got %v", plan.Problems)
 		}
 		remedy, _, _ := strings.Cut(strings.TrimPrefix(plan.Problems[0].Remedy, "run "), ";")
-		j.exec(remedy)
+		j.do(remedy)
 		subscriber.Exec(t, "ALTER SUBSCRIPTION shop REFRESH PUBLICATION")
 		j.run(steps[:3]...)
-		j.exec("ALTER PUBLICATION shop ADD TABLE customers")
+		j.do("ALTER PUBLICATION shop ADD TABLE customers")
 		j.fails(rekey.StepContract, rekey.ErrInconsistent, "publication shop publishes public.customers")
-		j.exec("ALTER PUBLICATION shop DROP TABLE customers; INSERT INTO notes VALUES (2)")
+		j.do("ALTER PUBLICATION shop DROP TABLE customers; INSERT INTO notes VALUES (2)")
 		j.run(rekey.StepContract)
 
 		subscriber.Exec(t, "TRUNCATE customers, orders; ALTER TABLE orders DROP CONSTRAINT orders_customer_id_fkey; ALTER TABLE customers ALTER id TYPE uuid USING NULL; ALTER TABLE orders ALTER customer_id TYPE uuid USING NULL; ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers")
-		j.exec("ALTER PUBLICATION shop ADD TABLE customers, orders")
+		j.do("ALTER PUBLICATION shop ADD TABLE customers, orders")
 		subscriber.Exec(t, "ALTER SUBSCRIPTION shop REFRESH PUBLICATION")
-		j.exec("INSERT INTO customers (id, name) VALUES (sortkey.next_sno(0, 5), 'another'); INSERT INTO orders (n, customer_id) SELECT 201, id FROM customers WHERE name = 'another'; UPDATE orders SET n = 900 WHERE n = 9")
+		j.do("INSERT INTO customers (id, name) VALUES (sortkey.next_sno(0, 5), 'another'); INSERT INTO orders (n, customer_id) SELECT 201, id FROM customers WHERE name = 'another'; UPDATE orders SET n = 900 WHERE n = 9")
 		pgtest.Eventually(t, "the subscriber has the new keys", func() error {
 			err := equal()
 			if n := pgtest.Value[int](t, there, "SELECT count(*) FROM orders JOIN customers c ON c.id = customer_id"); err == nil && n != 201 {

@@ -1,8 +1,6 @@
 package rekey
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"sync"
@@ -246,7 +244,7 @@ func TestOrders(t *testing.T) {
 				const constraints = "SELECT conname, pg_get_constraintdef(oid), obj_description(oid, 'pg_constraint') FROM pg_constraint WHERE conrelid = 'entries'::regclass AND contype = 'u' ORDER BY 1"
 				before := old.all(constraints)
 				j.run(steps[:i+1]...)
-				b := &board{old: old, other: j.session(oldVersion), third: j.session(oldVersion)}
+				b := &board{old: old, other: j.connect(oldVersion), third: j.connect(oldVersion)}
 				if step == rekey.StepValidate {
 					b.new = fresh
 					testValidated(t, j)
@@ -282,10 +280,10 @@ func TestOrders(t *testing.T) {
 							"FUNCTION rekeyed.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'": "function rekeyed.f()",
 							"SEQUENCE rekeyed.s": "sequence rekeyed.s",
 						} {
-							j.exec("CREATE " + create)
+							j.do("CREATE " + create)
 							j.fails(rekey.StepContract, rekey.ErrInconsistent, object+" is in schema rekeyed")
 							j.fails(rekey.StepAbort, rekey.ErrInconsistent, object+" is in schema rekeyed")
-							j.exec("DROP " + object)
+							j.do("DROP " + object)
 						}
 						want(t, "a row of a view", j.one("SELECT count(*) FROM rekeyed.lists WHERE name = 'list 1'"), "1")
 					}
@@ -307,7 +305,7 @@ func TestOrders(t *testing.T) {
 // testValidated runs programs that work at the same time, or whose keys fit both versions.
 func testValidated(t *testing.T, j *job) {
 	t.Run("claims need neither shared memory for each key nor a row version for each statement", func(t *testing.T) {
-		s := j.session(oldVersion)
+		s := j.connect(oldVersion)
 		for range 500 { // a page has about 200 row versions
 			s.do("INSERT INTO stars (list_id, who) VALUES (1, 'same') ON CONFLICT DO NOTHING")
 			s.do("DELETE FROM stars WHERE who = 'same'")
@@ -340,10 +338,10 @@ func testValidated(t *testing.T, j *job) {
 		paths := [2]string{oldVersion, newVersion}
 		var keys [2][]string // of lists, by version; the last one has no references
 		for i, path := range paths {
-			keys[i] = j.session(path).list("SELECT id FROM lists WHERE name IN ('list 1', 'list 2', 'list 3', 'list 39') ORDER BY name")
+			keys[i] = j.connect(path).list("SELECT id FROM lists WHERE name IN ('list 1', 'list 2', 'list 3', 'list 39') ORDER BY name")
 		}
 		together(t, 12, pgtest.Scaled(40, 150), func(i int) *session {
-			s := j.session(paths[i%2])
+			s := j.connect(paths[i%2])
 			s.do("SET timezone = '" + []string{"UTC", "Europe/Stockholm"}[i%2] + "'")
 			return s
 		}, func(i, n int) []string {
@@ -364,10 +362,10 @@ func testValidated(t *testing.T, j *job) {
 		})
 	})
 	t.Run("SERIALIZABLE transactions that don't depend on each other", func(t *testing.T) {
-		together(t, 4, 100, func(int) *session { return j.session(oldVersion) }, func(int, int) []string {
+		together(t, 4, 100, func(int) *session { return j.connect(oldVersion) }, func(int, int) []string {
 			return []string{"BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO items (list) VALUES ('s'); INSERT INTO lists (name) VALUES (gen_random_uuid()); INSERT INTO items (list) VALUES ('s'); COMMIT"}
 		})
-		j.exec("DELETE FROM items WHERE list = 's'")
+		j.do("DELETE FROM items WHERE list = 's'")
 	})
 }
 
@@ -399,16 +397,18 @@ func TestBackfillWaits(t *testing.T) {
 	tables := boardTables + fmt.Sprintf("; INSERT INTO items (list, list_id) SELECT 'list ' || 1 + i %% 9, 1 + i %% 9 FROM generate_series(1, %d) i", rows)
 	oneJob(t, tables, boardSpec(), func(t *testing.T, j *job) {
 		role := j.db.Name + "_owner"
-		j.exec(strings.NewReplacer("{role}", role, "{database}", j.db.Name).Replace("CREATE ROLE {role} " + pgtest.LoginPassword + `;
+		j.do(strings.NewReplacer("{role}", role, "{database}", j.db.Name).Replace("CREATE ROLE {role} " + pgtest.LoginPassword + `;
 			GRANT CREATE ON DATABASE {database} TO {role}; GRANT CREATE ON SCHEMA public TO {role}; GRANT USAGE ON SCHEMA sortkey TO {role};
 			GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey TO {role}; GRANT SELECT ON sortkey.node_status TO {role};
 			DO $$ DECLARE t name; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP EXECUTE format('ALTER TABLE %I OWNER TO {role}', t); END LOOP; END $$`))
-		dropRoles(t, j.pool, role)
+		t.Cleanup(func() {
+			j.do("REASSIGN OWNED BY " + role + " TO CURRENT_USER; DROP OWNED BY " + role + "; DROP ROLE " + role)
+		})
 		j.pool = j.db.SQL(t, pgtest.Login(role))
 		j.run(rekey.StepExpand)
 		var stops []func()
 		for i := range 4 {
-			stops = append(stops, j.session(oldVersion).repeat(0, func(n int) []string {
+			stops = append(stops, j.connect(oldVersion).repeat(0, func(n int) []string {
 				list := fmt.Sprintf("program %d, list %d", i, n)
 				return []string{
 					"BEGIN", "INSERT INTO lists (name) VALUES ('" + list + "')",
@@ -423,16 +423,5 @@ func TestBackfillWaits(t *testing.T) {
 		}
 		want(t, "references that programs didn't write", j.one("SELECT count(*) FROM items i LEFT JOIN lists l ON l.id = i.list_id AND l.name = i.list AND l.rekey_id = i.rekey_list_id WHERE l.id IS NULL"), "0")
 		j.run(rekey.StepValidate, rekey.StepContract)
-	})
-}
-
-// dropRoles drops roles of a test at its end.
-func dropRoles(t testing.TB, admin *sql.DB, roles ...string) {
-	t.Cleanup(func() {
-		list := strings.Join(roles, ", ")
-		_, err := admin.ExecContext(context.Background(), fmt.Sprintf("REASSIGN OWNED BY %[1]s TO CURRENT_USER; DROP OWNED BY %[1]s; DROP ROLE %[1]s", list))
-		if err != nil {
-			t.Error(err)
-		}
 	})
 }

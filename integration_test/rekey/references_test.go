@@ -15,42 +15,27 @@ const customers = `
 	INSERT INTO customers (name) SELECT 'customer ' || i FROM generate_series(1, 50) i;`
 
 // customersSpec replaces their key.
-func customersSpec(format rekey.Format, references ...rekey.Reference) rekey.Spec {
-	return rekey.Spec{Keys: []rekey.Key{{Table: "customers", Format: format, Node: 100, BackfillNode: 101, Times: started}}, References: references}
+func customersSpec(format rekey.Format) rekey.Spec {
+	return rekey.Spec{Keys: []rekey.Key{{Table: "customers", Format: format, Node: 100, BackfillNode: 101, Times: started}}}
 }
 
+// payments is a partitioned table of references.
+const payments = `
+	CREATE TABLE payments (id bigint, customer_id bigint NOT NULL) PARTITION BY RANGE (id);
+	CREATE TABLE payments_1 PARTITION OF payments FOR VALUES FROM (0) TO (250);
+	CREATE TABLE payments_2 PARTITION OF payments DEFAULT;
+	INSERT INTO payments SELECT i, 1 + i % 50 FROM generate_series(1, 500) i;`
+
 // Rows of a partitioned table that refers to a key aren't lost by following the remedies.
-func TestPartitionedReference(t *testing.T) {
-	const tables = customers + `
-		CREATE TABLE payments (id bigint, customer_id bigint NOT NULL) PARTITION BY RANGE (id);
-		CREATE TABLE payments_1 PARTITION OF payments FOR VALUES FROM (0) TO (250);
-		CREATE TABLE payments_2 PARTITION OF payments DEFAULT;
-		INSERT INTO payments SELECT i, 1 + i % 50 FROM generate_series(1, 500) i;
-		ALTER TABLE payments_1 ADD CONSTRAINT of_a_customer FOREIGN KEY (customer_id) REFERENCES customers;
-		ALTER TABLE payments_2 ADD CONSTRAINT of_a_customer FOREIGN KEY (customer_id) REFERENCES customers`
-	oneJob(t, tables, customersSpec(rekey.Snowflake), func(t *testing.T, j *job) {
-		j.wantProblem("payments_1 and 1 other tables are partitions of public.payments", "copy its rows")
-		j.exec(`ALTER TABLE payments_1 DROP CONSTRAINT of_a_customer; ALTER TABLE payments_2 DROP CONSTRAINT of_a_customer;
-			ALTER TABLE payments ADD CONSTRAINT of_a_customer FOREIGN KEY (customer_id) REFERENCES customers`)
-		j.wantProblem("table public.payments is a partitioned table", "copy its rows", "set in_place")
-		inPlace := *j
-		inPlace.spec = rekey.Spec{Keys: []rekey.Key{{Table: "customers", Format: rekey.Snowflake, Node: 100, BackfillNode: 101, InPlace: true}}}
-		want(t, "problems in place", inPlace.problems(), "")
-
-		j.exec("ALTER TABLE payments DROP CONSTRAINT of_a_customer")
-		j.wantProblem("column public.payments.customer_id seems to refer to public.customers")
-		j.exec("ALTER TABLE payments DETACH PARTITION payments_1")
-		if got := j.problems(); !strings.Contains(got, "column public.payments.customer_id") || !strings.Contains(got, "column public.payments_1.customer_id") {
-			t.Errorf("expected problems with payments and payments_1, got %q", got)
-		}
-		j.fails(rekey.StepExpand, rekey.ErrRefused)
-
-		j.exec(`ALTER TABLE payments ATTACH PARTITION payments_1 FOR VALUES FROM (0) TO (250);
-			CREATE TABLE payments_copy AS TABLE payments; DROP TABLE payments; ALTER TABLE payments_copy RENAME TO payments;
-			ALTER TABLE payments ADD CONSTRAINT of_a_customer FOREIGN KEY (customer_id) REFERENCES customers`)
-		j.run(steps...)
-		want(t, "payments of their customers", j.one("SELECT count(*) FROM payments p JOIN customers c ON c.id = customer_id WHERE c.name = 'customer ' || 1 + p.id % 50"), "500")
-	})
+var partitionFindings = []finding{
+	{name: "partitions", change: payments + "ALTER TABLE payments_1 ADD FOREIGN KEY (customer_id) REFERENCES customers; ALTER TABLE payments_2 ADD FOREIGN KEY (customer_id) REFERENCES customers",
+		want: []string{"payments_1 and 1 other tables are partitions of public.payments", "copy its rows"}},
+	{name: "partitioned table", change: payments + "ALTER TABLE payments ADD FOREIGN KEY (customer_id) REFERENCES customers", want: []string{"table public.payments is a partitioned table", "copy its rows", "set in_place"}},
+	{name: "partitioned table, in place", change: payments + "ALTER TABLE payments ADD FOREIGN KEY (customer_id) REFERENCES customers", spec: func(s *rekey.Spec) { s.Keys[0].InPlace, s.Keys[0].Times = true, rekey.Times{} }},
+	{name: "partitioned table without a foreign key", change: payments, want: []string{"column public.payments.customer_id seems to refer to public.customers"}},
+	{name: "detached partition", change: payments + "ALTER TABLE payments DETACH PARTITION payments_1", want: []string{"column public.payments", ".customer_id seems to refer to public.customers"}, count: 2},
+	{name: "copied rows", change: payments + `CREATE TABLE payments_copy AS TABLE payments; DROP TABLE payments; ALTER TABLE payments_copy RENAME TO payments;
+		ALTER TABLE payments ADD FOREIGN KEY (customer_id) REFERENCES customers`, steps: true, after: "SELECT count(*) = 500 FROM payments p JOIN customers c ON c.id = customer_id WHERE c.name = 'customer ' || 1 + p.id % 50"},
 }
 
 // A column that seems to be a reference has to be listed, unless no value of the first ones is a
@@ -58,7 +43,7 @@ func TestPartitionedReference(t *testing.T) {
 // name of a column. A listed reference to a column that doesn't change is refused, and so is a
 // none that is a key, or no value of the column.
 func TestReferences(t *testing.T) {
-	var list []finding
+	list := partitionFindings
 	for _, x := range []struct {
 		column, values string
 		want           bool
@@ -89,18 +74,14 @@ func TestReferences(t *testing.T) {
 		list = append(list, finding{name: "not_references " + name, change: "CREATE TABLE t (customer_id text)", spec: func(s *rekey.Spec) { s.NotReferences = []string{name} }, want: []string{"not_references " + name}})
 	}
 	log := func(none any, problem, change string) {
-		list = append(list, finding{name: problem, change: "CREATE TABLE log (customer_id bigint);" + change, want: []string{problem}, spec: func(s *rekey.Spec) {
-			s.References = []rekey.Reference{{Table: "log", Column: "customer_id", To: "customers", None: none}}
-		}})
+		list = append(list, finding{name: problem, change: "CREATE TABLE log (customer_id bigint);" + change, want: []string{problem}, spec: refer(rekey.Reference{Table: "log", Column: "customer_id", To: "customers", None: none})})
 	}
 	log(7, "is the key of a row", "")
 	log("nobody", "invalid input syntax", "")
 	log(true, "None of type bool", "")
 	log(0, "column public.log.customer_id refers to customers twice", "ALTER TABLE log ADD FOREIGN KEY (customer_id) REFERENCES customers")
 	list = append(list, finding{name: "another column", change: "CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint REFERENCES customers); CREATE TABLE log (order_id bigint)",
-		spec: func(s *rekey.Spec) {
-			s.References = []rekey.Reference{{Table: "log", Column: "order_id", To: "orders"}}
-		}, want: []string{"log.order_id", "whose key doesn't change"}})
+		spec: refer(rekey.Reference{Table: "log", Column: "order_id", To: "orders"}), want: []string{"log.order_id", "whose key doesn't change"}})
 	testFindings(t, customers, func() rekey.Spec { return customersSpec(rekey.Snowflake) }, list)
 }
 
@@ -169,9 +150,7 @@ func TestInvalidConditions(t *testing.T) {
 			want: []string{"column public.comments.subject_id seems to refer to public.photos by its rows with 'Photo'", "set where to subject_type = 'Photo'"}},
 		{name: "none of the tables", spec: func(s *rekey.Spec) { s.References = nil }, want: []string{"by its rows with 'P"}, count: 2},
 		{name: "a column of not_references", spec: func(s *rekey.Spec) { s.References, s.NotReferences = nil, []string{"comments.subject_id"} }},
-		{name: "all values are keys of both tables", spec: func(s *rekey.Spec) {
-			s.References = []rekey.Reference{{Table: "comments", Column: "subject_id", To: "posts"}}
-		},
+		{name: "all values are keys of both tables", spec: refer(rekey.Reference{Table: "comments", Column: "subject_id", To: "posts"}),
 			want: []string{"column public.comments.subject_id", "beside it is subject_type", "where"}},
 		{name: "a condition for all rows", spec: func(s *rekey.Spec) { s.References, s.References[0].Where = s.References[:1], "true" }},
 	})

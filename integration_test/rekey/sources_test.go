@@ -3,6 +3,7 @@ package rekey
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,6 @@ import (
 // An idOrder describes rows and their new keys.
 type idOrder struct {
 	rekey.Key
-	name string // for errors
 	rows string // a query of the rows; new is the new key, and id the old one
 	at   string // an expression for the expected time; "" if IDs count up from Times.Start
 	// late is how much later a time may be, since a unit of time has too few IDs.
@@ -51,11 +51,11 @@ func (o idOrder) verify(t testing.TB, conn *pgx.Conn) {
 		FROM (SELECT new, at, lag(new) OVER (ORDER BY at, id) AS previous FROM (SELECT new, id, %s AS at FROM (%s) q) q) q`, wrong, node, at, o.rows)).Scan(&rows, &disordered, &late, &others))
 	if rows == 0 || disordered > 0 || late > 0 || others > 0 {
 		t.Errorf("%s: expected IDs in the order of (time, old key), got %d rows, %d in another order, %d with another time, %d with another node number or metabyte",
-			o.name, rows, disordered, late, others)
+			o.Table, rows, disordered, late, others)
 	}
 	if o.at == "" {
 		first := pgtest.Value[bool](t, conn, fmt.Sprintf("SELECT %s_time(new) = %s FROM (%s) q ORDER BY id LIMIT 1", f, at, o.rows))
-		want(t, fmt.Sprintf("%s: whether the first ID has the time %v", o.name, o.Times.Start), first, true)
+		want(t, fmt.Sprintf("%s: whether the first ID has the time %v", o.Table, o.Times.Start), first, true)
 	}
 }
 
@@ -64,6 +64,7 @@ type source struct {
 	name      string
 	id        string // the definition of the old key
 	reference string // the type of references; "" for that of the key
+	loose     string // the type of the reference without a foreign key; "" for that of references
 	key       string // an expression for the key of row i; "" for the default
 	old       string // an expression for an old key that a program inserts; "" for the default
 	oldKey    string // Key.OldKey
@@ -119,6 +120,7 @@ var sources = []source{
 	{name: "ulid_lower", id: "char(26)", reference: "text", key: "lower(" + ulid(sourceMS, "i") + ")", old: "lower(" + ulidNow + ")", times: rekey.Times{Key: rekey.KeyULID}, at: "moment"},
 	{name: "ulid_uuid", id: "uuid", key: "(lpad(to_hex(" + sourceMS + "), 12, '0') || left(md5(i::text), 20))::uuid", old: "gen_random_uuid()", times: rekey.Times{Key: rekey.KeyULID}, at: "moment"},
 	{name: "varchar_key", id: "varchar(40)", reference: "text", key: "'key ' || i", old: "'new ' || i", oldKey: numbered, times: created, at: "created_at"},
+	{name: "collated", id: `text COLLATE "C"`, reference: `text COLLATE "en-x-icu"`, loose: `varchar(20) COLLATE "POSIX"`, key: "'key ' || i", old: "'new ' || i", oldKey: numbered, times: created, at: "created_at"},
 	{name: "ksuid", id: "varchar(27)", rows: 4, key: "(ARRAY['0ujtsYcgvSTl8PAuAdqWYSMnLOv', '0ujtsYcgvSTl8PAuAdqWYSMnLOw', '1HCpXwx2EK9oYluWbacgeCnFcLf', '1hCpXwx2EK9oYluWbacgeCnFcLf'])[i]", old: "'k' || i", oldKey: numbered,
 		times: rekey.Times{Key: rekey.KeyKSUID}, at: "greatest({first}, ('{2017-10-10 04:00:47Z, 2017-10-10 04:00:47Z, 2019-02-15 07:32:57Z, 2020-09-08 00:29:31Z}'::timestamptz[])[ref])"},
 	{name: "xid", id: "char(20)", rows: 3, key: "(ARRAY['9m4e2mr0ui3e8a215n4g', '9m4e2mr0ui3e8a215n50', 'c0000000000000000000'])[i]", old: "'k' || i", oldKey: numbered,
@@ -147,7 +149,7 @@ const sourceTables = `
 	CREATE TABLE {table}_rows (id {id} PRIMARY KEY, ref integer UNIQUE, parent_id {reference} REFERENCES {table}_rows, moment timestamptz, created_at timestamptz, local_at timestamp,
 		sometimes_at timestamptz, infinite_at timestamptz, infinite_local_at timestamp, constant_at timestamptz, ms bigint, s integer);
 	CREATE TABLE {table}_parts (n integer PRIMARY KEY, row_ref integer, loose_ref integer NOT NULL DEFAULT 0,
-		row_id {reference} NOT NULL REFERENCES {table}_rows ON DELETE CASCADE, loose_id {reference} NOT NULL, UNIQUE (row_id, loose_id));
+		row_id {reference} NOT NULL REFERENCES {table}_rows ON DELETE CASCADE, loose_id {loose} NOT NULL, UNIQUE (row_id, loose_id));
 	INSERT INTO {table}_rows ({id,} ref, moment, created_at, local_at, sometimes_at, infinite_at, infinite_local_at, constant_at, ms, s)
 		SELECT {key,} i, timestamptz 'epoch' + {ms} * interval '1 ms', c, l, CASE WHEN i % 7 > 0 THEN c END, CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'infinity' WHEN 2 THEN '-infinity' ELSE c END,
 			CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'infinity' WHEN 2 THEN '-infinity' ELSE l END, '2024-02-29 12:00:00.123456Z', CASE WHEN i % 7 > 0 THEN floor(extract(epoch FROM c) * 1000) END, extract(epoch FROM c)
@@ -155,9 +157,10 @@ const sourceTables = `
 	UPDATE {table}_rows x SET parent_id = p.id FROM {table}_rows p WHERE p.ref = x.ref / 2 AND x.ref % 10 > 0;
 	INSERT INTO {table}_parts SELECT i, x.ref, coalesce(y.ref, 0), x.id, coalesce(y.id, '{none}')
 		FROM generate_series(1, {rows} * 3 / 2) i JOIN {table}_rows x ON x.ref = 1 + i % {rows} LEFT JOIN {table}_rows y ON y.ref = 1 + i % ({rows} - 1) AND (i % 10 > 0 OR i > {rows});
-	CREATE TABLE {table}_before AS SELECT x.*, p.ref AS parent FROM {table}_rows x LEFT JOIN {table}_rows p ON p.id = x.parent_id`
+	CREATE TABLE {table}_before AS SELECT x.*, p.ref AS parent FROM {table}_rows x LEFT JOIN {table}_rows p ON p.id::text = x.parent_id::text COLLATE "C"`
 
-// Statements of a program of the old version, with n from {n}0. {into} and {value} are columns.
+// oldSourceRows are statements of a program of the old version after step {n}. {into} and {value}
+// are the column and the value of an old key without a default.
 const oldSourceRows = `
 	INSERT INTO {table}_rows ({into} ref, parent_id) SELECT {value} 9000 + i, id FROM {table}_rows, generate_series({n}1, {n}9) i WHERE ref = 1;
 	INSERT INTO {table}_parts SELECT ref, ref, 1, id, parent_id FROM {table}_rows WHERE ref BETWEEN 90{n}1 AND 90{n}5;
@@ -166,7 +169,7 @@ const oldSourceRows = `
 	UPDATE {table}_parts SET loose_id = '{none}', loose_ref = 0 WHERE n = 2{n}1;
 	UPDATE {table}_parts SET loose_id = (SELECT id FROM {table}_rows WHERE ref = 2), loose_ref = 2 WHERE n = 2{n}0`
 
-// Statements of a program of the new version.
+// newSourceRows are statements of a program of the new version.
 const newSourceRows = `
 	INSERT INTO {table}_rows (id, ref) VALUES ({default}, 8000);
 	INSERT INTO {table}_parts (n, row_ref, row_id) SELECT 8001, 8000, id FROM {table}_rows WHERE ref = 8000;
@@ -175,28 +178,43 @@ const newSourceRows = `
 	UPDATE {table}_parts SET loose_id = '{zero}', loose_ref = 0 WHERE n = 31;
 	UPDATE {table}_parts SET loose_id = (SELECT id FROM {table}_rows WHERE ref = 2), loose_ref = 2 WHERE n = 40`
 
-// lostSourceRows counts rows without their parent, row or loose row. {0} is none.
-const lostSourceRows = `SELECT (SELECT count(*) FROM {table}_before b LEFT JOIN ({table}_rows x LEFT JOIN {table}_rows p ON p.id = x.parent_id) ON x.ref = b.ref WHERE p.ref IS DISTINCT FROM b.parent OR x.ref IS NULL),
-	(SELECT count(*) FROM {table}_rows x LEFT JOIN {table}_rows p ON p.id = x.parent_id WHERE x.ref > 9000 AND p.ref IS DISTINCT FROM 1),
+// lostSourceRows counts rows that don't refer to their parent, row or loose row. {0} is none.
+const lostSourceRows = `SELECT (SELECT count(*) FROM {table}_before b LEFT JOIN ({table}_rows x LEFT JOIN {table}_rows p ON p.id::text = x.parent_id::text COLLATE "C") ON x.ref = b.ref WHERE p.ref IS DISTINCT FROM b.parent OR x.ref IS NULL),
+	(SELECT count(*) FROM {table}_rows x LEFT JOIN {table}_rows p ON p.id::text = x.parent_id::text COLLATE "C" WHERE x.ref > 9000 AND p.ref IS DISTINCT FROM 1),
 	count(*) FILTER (WHERE x.ref IS DISTINCT FROM row_ref), count(*) FILTER (WHERE CASE WHEN loose_id = '{0}' THEN 0 ELSE coalesce(l.ref, -1) END <> loose_ref)
-	FROM {table}_parts LEFT JOIN {table}_rows x ON x.id = row_id LEFT JOIN {table}_rows l ON l.id = loose_id`
+	FROM {table}_parts LEFT JOIN {table}_rows x ON x.id::text = row_id::text COLLATE "C" LEFT JOIN {table}_rows l ON l.id::text = loose_id::text COLLATE "C"`
 
 // All sources of times, in CI to all formats. Most tables have 600 rows, which is more than the
-// SnowflakeSIs or UID60s of a millisecond. References can have another type than the key.
-// A value that means no row stays, as the zero ID of the format.
+// SnowflakeSIs or UID60s of a millisecond. References can have another type or collation than the
+// key. A value that means no row stays, as the zero ID of the format. InPlace keeps the keys of
+// existing rows, and of rows that programs of the old version insert. Programs of the new version
+// insert Snowflakes.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	formats := pgtest.Scaled([]rekey.Format{rekey.UID60, rekey.Sno}, []rekey.Format{rekey.Snowflake, rekey.SnowflakeSI, rekey.UID60, rekey.Sno, rekey.UUID7})
 	for _, format := range formats {
 		t.Run(string(format), func(t *testing.T) {
-			oneJob(t, "CREATE SEQUENCE source_keys START 100000", rekey.Spec{}, func(t *testing.T, j *job) { testSources(t, j, format) })
+			t.Parallel()
+			run := installed.One
+			if format == rekey.UID60 {
+				run = installed.Each
+			}
+			run(t, func(t *testing.T, db *pgtest.DB) {
+				testSources(t, newJob(t, db, "CREATE SEQUENCE source_keys START 100000", rekey.Spec{}), sources, format, false)
+			})
 		})
 	}
+	t.Run("in place", func(t *testing.T) {
+		integers := slices.DeleteFunc(slices.Clone(sources), func(s source) bool {
+			return !slices.Contains([]string{"smallserial", "serial", "bigserial", "identity", "default_identity"}, s.name)
+		})
+		oneJob(t, "CREATE SEQUENCE source_keys START 100000", rekey.Spec{}, func(t *testing.T, j *job) { testSources(t, j, integers, rekey.Snowflake, true) })
+	})
 }
 
-func testSources(t *testing.T, j *job, format rekey.Format) {
+func testSources(t *testing.T, j *job, sources []source, format rekey.Format, inPlace bool) {
 	const nilUUID = "00000000-0000-0000-0000-000000000000"
-	zero := map[rekey.Format]string{rekey.Sno: "32323232-3232-3232-3232-323232323232", rekey.UUID7: nilUUID}
+	zeros := map[rekey.Format]string{rekey.Sno: "32323232-3232-3232-3232-323232323232", rekey.UUID7: nilUUID}
 	replacers := make([]*strings.Replacer, len(sources))
 	defaults := make([]string, len(sources)) // of the new keys
 	nones := make([]any, len(sources))
@@ -211,6 +229,9 @@ func testSources(t *testing.T, j *job, format rekey.Format) {
 			k.Meta = byte(i)
 			defaults[i] = fmt.Sprintf("sortkey.next_sno(%d, %d)", k.Meta, k.Node)
 		}
+		if inPlace {
+			k.InPlace, k.Times = true, rekey.Times{}
+		}
 		j.spec.Keys = append(j.spec.Keys, k)
 		j.spec.References = append(j.spec.References, rekey.Reference{Table: s.name + "_parts", Column: "loose_id", To: k.Table})
 
@@ -224,8 +245,14 @@ func testSources(t *testing.T, j *job, format rekey.Format) {
 		default:
 			nones[i] = 0
 		}
-		list := []string{"{table}", s.name, "{id}", s.id, "{reference}", cmp.Or(s.reference, strings.Replace(s.id, "bigserial", "bigint", 1)), "{ms}", sourceMS, "{rows}", fmt.Sprint(cmp.Or(s.rows, 600)),
-			"{none}", fmt.Sprint(nones[i]), "{zero}", cmp.Or(zero[format], "0"), "{default}", defaults[i], "{first}", fmt.Sprintf("sortkey.%[1]s_time(sortkey.%[1]s_floor('-infinity'))", format)}
+		none := fmt.Sprint(nones[i])
+		zero := cmp.Or(zeros[format], "0")
+		if inPlace {
+			zero = none
+		}
+		reference := cmp.Or(s.reference, strings.Replace(s.id, "bigserial", "bigint", 1))
+		list := []string{"{table}", s.name, "{id}", s.id, "{reference}", reference, "{loose}", cmp.Or(s.loose, reference), "{ms}", sourceMS, "{rows}", fmt.Sprint(cmp.Or(s.rows, 600)),
+			"{none}", none, "{zero}", zero, "{default}", defaults[i], "{first}", fmt.Sprintf("sortkey.%[1]s_time(sortkey.%[1]s_floor('-infinity'))", format)}
 		if s.key != "" {
 			list = append(list, "{id,}", "id,", "{key,}", s.key+",")
 		}
@@ -233,7 +260,7 @@ func testSources(t *testing.T, j *job, format rekey.Format) {
 			list = append(list, "{into}", "id,", "{value}", s.old+",")
 		}
 		replacers[i] = strings.NewReplacer(append(list, "{id,}", "", "{key,}", "", "{into}", "", "{value}", "")...)
-		j.exec(replacers[i].Replace(sourceTables))
+		j.do(replacers[i].Replace(sourceTables))
 	}
 	// each runs a statement for each source.
 	each := func(s *session, sql string) {
@@ -243,26 +270,22 @@ func testSources(t *testing.T, j *job, format rekey.Format) {
 		}
 	}
 	old, fresh := j.both()
-	values := j.problems()
+	values := lines(j.inspect().Problems)
 	each(old, "ALTER TABLE {table}_parts ALTER loose_id SET DEFAULT '{none}'")
-	defaulted, few := j.problems(), 0
+	defaulted, few := lines(j.inspect().Problems), 0
 	for i, s := range sources {
-		if part := fmt.Sprintf("column public.%s_parts.loose_id is a reference with a default", s.name); !strings.Contains(defaulted, part) {
-			t.Errorf("expected the problem %q, got %q", part, defaulted)
-		}
-		if part := fmt.Sprintf("column public.%[1]s_parts.loose_id has 60 rows that refer to no row of public.%[1]s_rows, most often with the value %[2]q", s.name, fmt.Sprint(nones[i])); s.rows == 0 {
+		wantText(t, "problems", defaulted, fmt.Sprintf("column public.%s_parts.loose_id is a reference with a default", s.name))
+		if s.rows == 0 {
 			few++
-			if !strings.Contains(values, part) {
-				t.Errorf("expected the problem %q, got %q", part, values)
-			}
+			wantText(t, "problems", values, fmt.Sprintf("column public.%[1]s_parts.loose_id has 60 rows that refer to no row of public.%[1]s_rows, most often with the value %[2]q", s.name, fmt.Sprint(nones[i])))
 		}
 		j.spec.References[i].None = nones[i]
 	}
 	want(t, "remedies of values", strings.Count(values, "set none"), few)
 	want(t, "problems with values", strings.Count(values, "\n"), few)
 	want(t, "remedies of defaults", strings.Count(defaulted, "set none"), len(sources))
-	want(t, "problems", j.problems(), "")
-	// check fails the test if a program finds no longer all references.
+	want(t, "problems", lines(j.inspect().Problems), "")
+	// check fails the test unless a program finds the rows of all references.
 	check := func(s *session, what, none string) {
 		t.Helper()
 		for i, r := range replacers {
@@ -272,14 +295,17 @@ func testSources(t *testing.T, j *job, format rekey.Format) {
 	for n, step := range steps[:3] {
 		j.run(step)
 		each(old, strings.ReplaceAll(oldSourceRows, "{n}", fmt.Sprint(n)))
-		if step == rekey.StepExpand {
+		if !inPlace { // another key, and none
+			old.do("INSERT INTO collated_rows (id, ref) VALUES ('d', 7000); UPDATE collated_rows SET id = 'e' WHERE ref = 7000; DELETE FROM collated_rows WHERE ref = 7000")
+		}
+		if step == rekey.StepExpand && !inPlace {
 			// Rows whose time becomes infinite or NULL don't end the backfill.
 			old.do("UPDATE null_times_rows SET sometimes_at = CASE ref WHEN 9 THEN 'infinity'::timestamptz WHEN 10 THEN '-infinity' END WHERE ref IN (9, 10, 11); UPDATE null_times_before SET sometimes_at = NULL WHERE ref IN (9, 10, 11)")
 		}
 	}
 	each(fresh, newSourceRows)
-	if got := old.one("SELECT id FROM ulid_lower_rows WHERE ref = 8000"); len(got) != 26 || got != strings.ToLower(got) {
-		t.Errorf("expected a ULID in lower case, got %s", got)
+	if !inPlace {
+		want(t, "whether an old key is a ULID in lower case, as the others", old.one("SELECT length(id) = 26 AND id = lower(id) FROM ulid_lower_rows WHERE ref = 8000"), "t")
 	}
 	check(old, "old version", "{none}")
 	check(fresh, "new version", "{zero}")
@@ -289,82 +315,46 @@ func testSources(t *testing.T, j *job, format rekey.Format) {
 	conn := j.db.Conn(t)
 	for i, s := range sources {
 		k, r := j.spec.Keys[i], replacers[i]
-		ids := idOrder{Key: k, name: s.name, at: r.Replace(s.at), late: s.late,
-			rows: r.Replace("SELECT x.id AS new, b.* FROM {table}_before b JOIN {table}_rows x USING (ref)")}
-		ids.verify(t, conn)
-		minted, value := "false", defaults[i]
-		if k.Node > 0 {
-			minted = fmt.Sprintf("sortkey.%s_node(id) <> %d", format, k.Node)
+		if inPlace {
+			want(t, s.name+": rows with another key", j.one(r.Replace("SELECT count(*) FROM {table}_before b JOIN {table}_rows x USING (ref) WHERE x.id <> b.id")), "0")
+			want(t, s.name+": rows of programs, and whether a key isn't from the sequence", j.one(r.Replace("SELECT count(*), bool_or(id > 999999) FROM {table}_rows WHERE ref > 9000")), "27|f")
+		} else {
+			idOrder{Key: k, at: r.Replace(s.at), late: s.late, rows: r.Replace("SELECT x.id AS new, b.* FROM {table}_before b JOIN {table}_rows x USING (ref)")}.verify(t, conn)
+			minted := "false"
+			if k.Node > 0 {
+				minted = fmt.Sprintf("sortkey.%s_node(id) <> %d", format, k.Node)
+			}
+			want(t, s.name+": rows of today, and rows with an earlier time or another node number",
+				j.one(r.Replace(fmt.Sprintf("SELECT count(*), count(*) FILTER (WHERE sortkey.%s_time(id) < now() - interval '1 day' OR %s) FROM {table}_rows WHERE ref > 9000", format, minted))), "27|0")
 		}
+		value := defaults[i]
 		if s.key != "" {
 			value = "none"
 		}
-		want(t, s.name+": rows of today, and rows with an earlier time or another node number",
-			j.one(r.Replace(fmt.Sprintf("SELECT count(*), count(*) FILTER (WHERE sortkey.%s_time(id) < now() - interval '1 day' OR %s) FROM {table}_rows WHERE ref > 9000", format, minted))), "27|0")
 		want(t, s.name+": the default", j.one("SELECT coalesce(column_default, 'none') FROM information_schema.columns WHERE table_name = $1 AND column_name = 'id'", s.name+"_rows"), value)
 		want(t, s.name+": the types", j.one(r.Replace("SELECT count(DISTINCT atttypid) FROM pg_attribute WHERE attrelid IN ('{table}_rows'::regclass, '{table}_parts'::regclass) AND attname IN ('id', 'parent_id', 'row_id', 'loose_id')")), "1")
 	}
 }
 
-// InPlace keeps the keys of existing rows, and of rows that programs of the old version
-// insert. Programs of the new version insert Snowflakes. If all columns are bigints, only the
-// default changes.
-func TestInPlace(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ key, reference string }{{"integer", "integer"}, {"smallint", "smallint"}, {"bigint", "integer"}, {"bigint", "bigint"}} {
-		t.Run(c.key+" with references of type "+c.reference, func(t *testing.T) {
-			// A row has the key of its insertion, too.
-			tables := strings.NewReplacer("{key}", c.key, "{reference}", c.reference).Replace(`
-				CREATE TABLE items (id {key} GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, name text, was bigint);
-				CREATE TABLE parts (item_id {reference} NOT NULL REFERENCES items ON DELETE CASCADE, was bigint);
-				INSERT INTO items (name) SELECT 'first' FROM generate_series(1, 500); UPDATE items SET was = id;
-				INSERT INTO parts SELECT 1 + i % 500, 1 + i % 500 FROM generate_series(1, 1000) i`)
-			spec := rekey.Spec{Keys: []rekey.Key{{Table: "items", Format: rekey.Snowflake, Node: 20, BackfillNode: 21, InPlace: true}}}
-			oneJob(t, tables, spec, func(t *testing.T, j *job) { testInPlace(t, j, c.key == "bigint" && c.reference == "bigint") })
-		})
-	}
-}
-
-func testInPlace(t *testing.T, j *job, bigints bool) {
-	old, fresh := j.both()
-	insert := func(s *session, key, name string) {
-		t.Helper()
-		s.do("WITH i AS (INSERT INTO items (id, name) VALUES (" + key + ", '" + name + "') RETURNING id) INSERT INTO parts (item_id) SELECT id FROM i")
-		s.do("UPDATE items SET was = id WHERE was IS NULL; UPDATE parts SET was = item_id WHERE was IS NULL")
-	}
-	check := func(s *session, rows string) {
-		t.Helper()
-		want(t, "the rows, by whether they have other keys", s.all("SELECT name, count(DISTINCT id), count(item_id), count(*) FILTER (WHERE i.was <> id OR p.was <> item_id) FROM items i LEFT JOIN parts p ON item_id = id GROUP BY name ORDER BY name"), rows)
-		want(t, "keys of old rows that aren't from the sequence", s.one("SELECT count(*) FROM items WHERE name <> 'new' AND id > 999"), "0")
-	}
-	j.run(rekey.StepExpand)
-	insert(old, "DEFAULT", "old")
-	for _, step := range steps[1:3] {
-		if !bigints {
-			j.run(step)
-		} else { // the step has nothing to do
+// If all columns of a key in place are bigints, only its default changes, and backfill and validate
+// have nothing to do.
+func TestBigintsInPlace(t *testing.T) {
+	spec := rekey.Spec{Keys: []rekey.Key{{Table: "items", Format: rekey.Snowflake, Node: 20, BackfillNode: 21, InPlace: true}}}
+	const tables = "CREATE TABLE items (id bigserial PRIMARY KEY, item_id bigint REFERENCES items); INSERT INTO items SELECT FROM generate_series(1, 500); UPDATE items SET item_id = 1 + id % 500; CREATE TABLE before AS TABLE items"
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		j.run(rekey.StepExpand)
+		for _, step := range steps[1:3] {
 			j.wantStatus(rekey.StepExpand, rekey.StepContract)
 			if err := j.try(t.Context(), step, rekey.Options{}); err != nil {
 				wantError(t, string(step), err, rekey.ErrStep)
 			}
 			j.wantStatus(rekey.StepExpand, rekey.StepContract)
+			want(t, "whether a key is from the sequence", j.one("INSERT INTO items DEFAULT VALUES RETURNING id < 600"), "t")
 		}
-		insert(old, "DEFAULT", "old")
-	}
-	rows := "first|500|1000|0,new|1|1|0,old|3|3|0"
-	if !bigints {
-		key := j.one("SELECT sortkey.next_snowflake(5)")
-		insert(fresh, key, "new")
-		want(t, "the key", fresh.one("SELECT id FROM items WHERE name = 'new'"), key)
-		insert(old, "DEFAULT", "old")
-		check(fresh, "first|500|1000|0,new|1|1|0,old|4|4|0")
-		rows = "first|500|1000|0,new|2|2|0,old|4|4|0"
-	}
-	j.run(rekey.StepContract)
-	insert(fresh, "DEFAULT", "new")
-	want(t, "the node number of the default", fresh.one("SELECT sortkey.snowflake_node(max(id)) FROM items WHERE name = 'new' AND sortkey.snowflake_node(id) <> 5"), "20")
-	check(old, rows)
-	want(t, "the types", old.one("SELECT DISTINCT pg_typeof(id) || ' ' || pg_typeof(item_id) FROM items JOIN parts ON item_id = id"), "bigint bigint")
+		j.run(rekey.StepContract)
+		want(t, "the node number of the default", j.one("INSERT INTO items DEFAULT VALUES RETURNING sortkey.snowflake_node(id)"), "20")
+		want(t, "rows as before", j.one("SELECT count(*) FROM before JOIN items USING (id, item_id)"), "500")
+	})
 }
 
 // A UID60 has no node number, so IDs of existing rows with times since expand would equal new
@@ -384,43 +374,16 @@ func TestCrowdedTimes(t *testing.T) {
 		j.run(rekey.StepExpand)
 		var soon time.Time // the last one of times that have yet to come
 		for ahead := 500 * time.Millisecond; time.Until(soon) < 300*time.Millisecond; ahead *= 2 {
-			j.exec(fmt.Sprintf("UPDATE crowd SET at = now() + (%d + ref / 170) * interval '1 ms' WHERE ref > 101", ahead.Milliseconds()))
+			j.do(fmt.Sprintf("UPDATE crowd SET at = now() + (%d + ref / 170) * interval '1 ms' WHERE ref > 101", ahead.Milliseconds()))
 			soon = pgtest.Value[time.Time](t, j.db.Conn(t), "SELECT max(at) FROM crowd")
 		}
-		j.exec("CREATE TABLE crowd_before AS SELECT id, at FROM crowd")
+		j.do("CREATE TABLE crowd_before AS SELECT id, at FROM crowd")
 		for time.Until(soon) > 0 {
-			j.exec("INSERT INTO crowd (at) SELECT '2025-05-05Z' FROM generate_series(1, 2000)")
+			j.do("INSERT INTO crowd (at) SELECT '2025-05-05Z' FROM generate_series(1, 2000)")
 		}
 		j.run(steps[1:]...)
 		const disordered = "SELECT count(*), count(*) FILTER (WHERE new <= previous) FROM (SELECT n.id AS new, lag(n.id) OVER (ORDER BY b.at, b.id) AS previous FROM crowd_before b JOIN crowd n ON n.ref = b.id) q"
 		want(t, "the rows, and those in another order than that of (time, old key)", j.one(disordered), fmt.Sprintf("%d|0", 101+crowd))
-		idOrder{Key: spec.Keys[1], name: "past", at: "at", late: 10 * time.Millisecond, rows: "SELECT n.id AS new, b.* FROM past_before b JOIN past n USING (ref)"}.verify(t, j.db.Conn(t))
-	})
-}
-
-// A reference can have another collation than the key.
-func TestCollations(t *testing.T) {
-	t.Parallel()
-	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
-		j := newJob(t, db, `CREATE TABLE names (id text COLLATE "C" PRIMARY KEY, name text COLLATE "C" UNIQUE);
-			CREATE TABLE uses (name_id text COLLATE "en-x-icu" REFERENCES names, loose_id varchar(20) COLLATE "POSIX", UNIQUE (name_id, loose_id));
-			INSERT INTO names VALUES ('a', 'a'), ('B', 'B');
-			INSERT INTO uses VALUES ('a', 'B'), ('B', 'a')`, rekey.Spec{
-			Keys:       []rekey.Key{{Table: "names", Format: rekey.Sno, Node: 1, BackfillNode: 2, OldKey: "gen_random_uuid()", Times: started}},
-			References: []rekey.Reference{{Table: "uses", Column: "loose_id", To: "names"}},
-		})
-		old, fresh := j.both()
-		for i, step := range steps[:3] {
-			j.run(step)
-			old.do("INSERT INTO names VALUES ($1, $1)", fmt.Sprint("c", i))
-			old.do("INSERT INTO uses VALUES ($1, $1)", fmt.Sprint("c", i))
-			// The triggers for a changed and for a deleted key
-			old.do("INSERT INTO names VALUES ('d', 'd')")
-			old.do("UPDATE names SET id = 'e' WHERE id = 'd'")
-			old.do("DELETE FROM names WHERE id = 'e'")
-		}
-		j.run(rekey.StepContract)
-		fresh.do("INSERT INTO uses (name_id, loose_id) SELECT id, id FROM names WHERE name = 'a'")
-		want(t, "the references", fresh.all("SELECT n.name, l.name FROM uses u JOIN names n ON n.id = u.name_id JOIN names l ON l.id = u.loose_id ORDER BY 1, 2"), "B|a,a|B,a|a,c0|c0,c1|c1,c2|c2")
+		idOrder{Key: spec.Keys[1], at: "at", late: 10 * time.Millisecond, rows: "SELECT n.id AS new, b.* FROM past_before b JOIN past n USING (ref)"}.verify(t, j.db.Conn(t))
 	})
 }

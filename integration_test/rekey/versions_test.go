@@ -49,30 +49,16 @@ func (v *versions) oldKey() string {
 	return v.key(v.n)
 }
 
-// both returns the session and a function that creates its keys, for each version.
-func (v *versions) both(f func(s *session, key func() string, name string)) {
-	if v.old != nil {
-		f(v.old, v.oldKey, v.name+" old ")
-	}
-	f(v.new, v.newKey, v.name+" new ")
-}
-
-// want fails the test unless got is want.
-func (v *versions) want(what, got, expected string) {
-	v.Helper()
-	want(v.TB, what, got, expected)
-}
-
 // wantRows fails the test unless both versions see these rows in the result of a query for
 // the names with a prefix. Rows whose name begins with old are left out after contract.
 func (v *versions) wantRows(query string, list []string) {
 	v.Helper()
 	if v.old == nil {
-		list = slices.DeleteFunc(list, func(row string) bool { return strings.HasPrefix(row, "old ") })
+		list = slices.DeleteFunc(slices.Clone(list), func(row string) bool { return strings.HasPrefix(row, "old ") })
 	}
 	for _, s := range []*session{v.old, v.new} {
 		if s != nil {
-			v.want("the rows", strings.ReplaceAll(s.all(query, v.name), v.name+" ", ""), strings.Join(list, ","))
+			want(v, "the rows", strings.ReplaceAll(s.all(query, v.name), v.name+" ", ""), strings.Join(list, ","))
 		}
 	}
 }
@@ -96,10 +82,10 @@ func (v *versions) wantMentors(list ...string) {
 func (v *versions) minted(key string, node int) {
 	v.Helper()
 	if v.format == rekey.UID60 || v.format == rekey.UUID7 {
-		v.want("an ID of today", v.new.one(fmt.Sprintf("SELECT sortkey.%s_time('%s') > now() - interval '1 day'", v.format, key)), "t")
+		want(v, "an ID of today", v.new.one(fmt.Sprintf("SELECT sortkey.%s_time('%s') > now() - interval '1 day'", v.format, key)), "t")
 		return
 	}
-	v.want("the node number of "+key, v.new.one(fmt.Sprintf("SELECT sortkey.%s_node('%s')", v.format, key)), fmt.Sprint(node))
+	want(v, "the node number of "+key, v.new.one(fmt.Sprintf("SELECT sortkey.%s_node('%s')", v.format, key)), fmt.Sprint(node))
 }
 
 // A versionCase has statements of programs. Cases that need a program of the old version
@@ -107,86 +93,85 @@ func (v *versions) minted(key string, node int) {
 type versionCase struct {
 	name  string
 	mixed bool // needs programs of both versions
-	run   func(v *versions)
+	// each, if set, runs for a program of each version, before run. name begins with v.name.
+	each func(v *versions, s *session, key func() string, name string)
+	run  func(v *versions)
+	// If not nil, both versions see these rows afterwards, as for wantBooks and wantMentors.
+	books, mentors []string
 }
 
 var versionCases = []versionCase{
-	{"INSERT by an old key gets a new key", true, func(v *versions) {
+	{name: "INSERT by an old key gets a new key", mixed: true, run: func(v *versions) {
 		k := v.oldKey()
-		v.want("RETURNING", v.old.one("INSERT INTO authors ({id}, name) VALUES ($1, $2) RETURNING {id}", k, v.name), k)
+		want(v, "RETURNING", v.old.one("INSERT INTO authors ({id}, name) VALUES ($1, $2) RETURNING {id}", k, v.name), k)
 		v.minted(v.new.one("SELECT {id} FROM authors WHERE name = $1", v.name), authorNode)
 		v.old.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", v.oldKey(), v.name, k)
 		v.minted(v.new.one("SELECT {id} FROM books WHERE title = $1", v.name), bookNode)
 	}},
-	{"INSERT by the old default gets a new key", true, func(v *versions) {
+	{name: "INSERT by the old default gets a new key", mixed: true, run: func(v *versions) {
 		k := v.old.one("INSERT INTO authors (name) VALUES ($1) RETURNING {id}", v.name)
 		v.minted(v.new.one("SELECT {id} FROM authors WHERE name = $1", v.name), authorNode)
-		v.want("the old key", v.old.one("SELECT {id} FROM authors WHERE name = $1", v.name), k)
+		want(v, "the old key", v.old.one("SELECT {id} FROM authors WHERE name = $1", v.name), k)
 		k = v.old.one("INSERT INTO authors ({id}, name) VALUES (DEFAULT, $1) RETURNING {id}", v.name+" 2")
-		v.want("the old key", v.old.one("SELECT {id} FROM authors WHERE name = $1", v.name+" 2"), k)
+		want(v, "the old key", v.old.one("SELECT {id} FROM authors WHERE name = $1", v.name+" 2"), k)
 	}},
-	{"INSERT by a new key gets an old key", false, func(v *versions) {
+	{name: "INSERT by a new key gets an old key", run: func(v *versions) {
 		k := v.newKey()
-		v.want("RETURNING", v.new.one("INSERT INTO authors ({id}, name) VALUES ($1, $2) RETURNING {id}", k, v.name), k)
+		want(v, "RETURNING", v.new.one("INSERT INTO authors ({id}, name) VALUES ($1, $2) RETURNING {id}", k, v.name), k)
 		if v.old != nil {
 			old := v.old.one("SELECT {id} FROM authors WHERE name = $1", v.name)
 			if v.format == rekey.UID60 && (len(old) != 26 || strings.Trim(old, crockford) != "") {
 				v.Errorf("expected a ULID, got %s", old)
 			}
-			v.want("the row of the old key", v.old.one("SELECT name FROM authors WHERE {id} = $1", old), v.name)
+			want(v, "the row of the old key", v.old.one("SELECT name FROM authors WHERE {id} = $1", old), v.name)
 		}
 	}},
-	{"INSERT by the new version without a key", false, func(v *versions) {
+	{name: "INSERT by the new version without a key", run: func(v *versions) {
 		if !v.generate && v.old == nil {
 			v.new.fails(notNullViolation, "INSERT INTO authors (name) VALUES ($1)", v.name)
 			return
 		}
 		k := v.new.one("INSERT INTO authors (name) VALUES ($1) RETURNING {id}", v.name)
 		v.minted(k, authorNode)
-		v.want("the row of the key", v.new.one("SELECT name FROM authors WHERE {id} = $1", k), v.name)
+		want(v, "the row of the key", v.new.one("SELECT name FROM authors WHERE {id} = $1", k), v.name)
 		if v.prefix == "" {
 			v.minted(v.new.one("INSERT INTO authors ({id}, name) VALUES (DEFAULT, $1) RETURNING {id}", v.name+" 2"), authorNode)
 		}
 	}},
-	{"one INSERT of several rows", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			s.do("INSERT INTO authors ({id}, name) SELECT k, $2 || row_number() OVER () FROM unnest($1::"+v.keyType(s)+"[]) k", "{"+key()+","+key()+","+key()+"}", name)
-		})
-		v.want("the row count", v.new.one("SELECT count(DISTINCT {id}) FROM authors WHERE starts_with(name, $1)", v.name), map[bool]string{true: "6", false: "3"}[v.old != nil])
+	{name: "one INSERT of several rows", each: func(v *versions, s *session, key func() string, name string) {
+		s.do("INSERT INTO authors ({id}, name) SELECT k, $2 || row_number() OVER () FROM unnest($1::"+v.keyType(s)+"[]) k", "{"+key()+","+key()+","+key()+"}", name)
+	}, run: func(v *versions) {
+		want(v, "the row count", v.new.one("SELECT count(DISTINCT {id}) FROM authors WHERE starts_with(name, $1)", v.name), map[bool]string{true: "6", false: "3"}[v.old != nil])
 	}},
-	{"references resolve in both directions", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			a, e := key(), key()
-			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2), ($3, $4)", a, name+"a", e, name+"e")
-			s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3)", key(), name+"m", a)
-			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $4)", key(), name+"b", a, e)
-		})
-		v.wantBooks("new b by new a and new e", "old b by old a and old e")
-		v.wantMentors("new a", "new e", "new m of new a", "old a", "old e", "old m of old a")
-	}},
-	{"a row of one version refers to a row of the other", true, func(v *versions) {
+	{name: "references resolve in both directions", each: func(v *versions, s *session, key func() string, name string) {
+		a, e := key(), key()
+		s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2), ($3, $4)", a, name+"a", e, name+"e")
+		s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3)", key(), name+"m", a)
+		s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $4)", key(), name+"b", a, e)
+	}, books: []string{"new b by new a and new e", "old b by old a and old e"}, mentors: []string{"new a", "new e", "new m of new a", "old a", "old e", "old m of old a"}},
+	{name: "a row of one version refers to a row of the other", mixed: true, run: func(v *versions) {
 		v.old.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", v.oldKey(), v.name+" o")
 		v.new.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", v.newKey(), v.name+" n")
 		v.old.do("INSERT INTO books ({id}, title, {author_id}) SELECT $1, $2, {id} FROM authors WHERE name = $3", v.oldKey(), v.name+" by old", v.name+" n")
 		v.new.do("INSERT INTO books ({id}, title, {author_id}) SELECT $1, $2, {id} FROM authors WHERE name = $3", v.newKey(), v.name+" by new", v.name+" o")
 		v.wantBooks("by new by o", "by old by n")
 	}},
-	{"INSERT of a reference to an existing row", true, func(v *versions) {
+	{name: "INSERT of a reference to an existing row", mixed: true, run: func(v *versions) {
 		// Before backfill, programs of the new version don't know the keys of existing rows.
 		v.old.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", v.oldKey(), v.name, v.key(7))
-		v.want("the author", v.old.one("SELECT a.name FROM books b JOIN authors a ON a.{id} = b.{author_id} WHERE title = $1", v.name), "author 7")
+		want(v, "the author", v.old.one("SELECT a.name FROM books b JOIN authors a ON a.{id} = b.{author_id} WHERE title = $1", v.name), "author 7")
 		if v.step != rekey.StepExpand {
-			v.want("the author", v.new.one("SELECT a.name FROM books b JOIN authors a ON a.{id} = b.{author_id} WHERE title = $1", v.name), "author 7")
+			want(v, "the author", v.new.one("SELECT a.name FROM books b JOIN authors a ON a.{id} = b.{author_id} WHERE title = $1", v.name), "author 7")
 		}
 	}},
-	{"both keys of a row", true, func(v *versions) {
+	{name: "both keys of a row", mixed: true, run: func(v *versions) {
 		if v.prefix == "" {
 			return // a view has one of the keys
 		}
 		const both = "INSERT INTO authors (id, rekey_id, name) VALUES ($1, $2, $3)"
 		a, b := v.oldKey(), v.newKey()
 		v.old.do(both, a, b, v.name+" 1")
-		v.want("the row", v.old.one("SELECT name FROM authors WHERE id = $1 AND rekey_id = $2", a, b), v.name+" 1")
+		want(v, "the row", v.old.one("SELECT name FROM authors WHERE id = $1 AND rekey_id = $2", a, b), v.name+" 1")
 		c, d := v.oldKey(), v.newKey()
 		v.old.do(both, c, d, v.name+" 2")
 		const refer = "INSERT INTO books (id, title, author_id, rekey_author_id) VALUES ($1, $2, $3, $4)"
@@ -203,35 +188,25 @@ var versionCases = []versionCase{
 		v.old.do("UPDATE books SET author_id = $1, rekey_author_id = $2 WHERE title = $3", c, d, v.name+" 3")
 		v.wantBooks("3 by 2")
 	}},
-	{"a child before its parent", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			a := key()
-			s.do("BEGIN")
-			s.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", key(), name+"b", a)
-			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
-			s.do("COMMIT")
-		})
-		v.wantBooks("new b by new a", "old b by old a")
-	}},
-	{"self references in one INSERT", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			a, b := key(), key()
-			s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3), ($3, $4, NULL), ($5, $6, $5)", a, name+"1", b, name+"2", key(), name+"3")
-		})
-		v.wantMentors("new 1 of new 2", "new 2", "new 3 of new 3", "old 1 of old 2", "old 2", "old 3 of old 3")
-	}},
-	{"parent and child in one statement", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			s.do("WITH a AS (INSERT INTO authors ({id}, name) VALUES ($1, $2) RETURNING {id} AS k) INSERT INTO books ({id}, title, {author_id}, {editor_id}) SELECT $3, $4, k, k FROM a",
-				key(), name+"a", key(), name+"b")
-		})
-		v.wantBooks("new b by new a and new a", "old b by old a and old a")
-	}},
-	{"UPDATE of references", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2), ($3, $4)", key(), name+"1", key(), name+"2")
-			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) SELECT $1, $2, {id}, {id} FROM authors WHERE name = $3", key(), name+"b", name+"1")
-		})
+	{name: "a child before its parent", each: func(v *versions, s *session, key func() string, name string) {
+		a := key()
+		s.do("BEGIN")
+		s.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", key(), name+"b", a)
+		s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
+		s.do("COMMIT")
+	}, books: []string{"new b by new a", "old b by old a"}},
+	{name: "self references in one INSERT", each: func(v *versions, s *session, key func() string, name string) {
+		a, b := key(), key()
+		s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3), ($3, $4, NULL), ($5, $6, $5)", a, name+"1", b, name+"2", key(), name+"3")
+	}, mentors: []string{"new 1 of new 2", "new 2", "new 3 of new 3", "old 1 of old 2", "old 2", "old 3 of old 3"}},
+	{name: "parent and child in one statement", each: func(v *versions, s *session, key func() string, name string) {
+		s.do("WITH a AS (INSERT INTO authors ({id}, name) VALUES ($1, $2) RETURNING {id} AS k) INSERT INTO books ({id}, title, {author_id}, {editor_id}) SELECT $3, $4, k, k FROM a",
+			key(), name+"a", key(), name+"b")
+	}, books: []string{"new b by new a and new a", "old b by old a and old a"}},
+	{name: "UPDATE of references", each: func(v *versions, s *session, key func() string, name string) {
+		s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2), ($3, $4)", key(), name+"1", key(), name+"2")
+		s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) SELECT $1, $2, {id}, {id} FROM authors WHERE name = $3", key(), name+"b", name+"1")
+	}, run: func(v *versions) {
 		if v.old == nil {
 			v.new.do("UPDATE books SET {author_id} = (SELECT {id} FROM authors WHERE name = $1), {editor_id} = NULL WHERE title = $2", v.name+" new 2", v.name+" new b")
 			v.wantBooks("new b by new 2")
@@ -244,90 +219,78 @@ var versionCases = []versionCase{
 		v.old.do("UPDATE books SET {editor_id} = NULL WHERE title = $1", v.name+" new b")
 		v.new.do("UPDATE books SET {editor_id} = NULL WHERE title = $1", v.name+" old b")
 		v.wantBooks("new b by old 2", "old b by new 2")
-		v.want("NULLs", v.old.one("SELECT count(*) FROM books WHERE starts_with(title, $1) AND editor_id IS NULL AND rekey_editor_id IS NULL", v.name), "2")
+		want(v, "NULLs", v.old.one("SELECT count(*) FROM books WHERE starts_with(title, $1) AND editor_id IS NULL AND rekey_editor_id IS NULL", v.name), "2")
 		v.new.do("UPDATE books SET {editor_id} = {author_id} WHERE title = $1", v.name+" new b")
 		v.old.do("UPDATE books SET {editor_id} = {author_id} WHERE title = $1", v.name+" old b")
 		v.wantBooks("new b by old 2 and old 2", "old b by new 2 and new 2")
 	}},
-	{"references that do not exist", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			s.fails(foreignKeyViolation, "INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3)", key(), name, key())
-			s.fails(foreignKeyViolation, "INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", key(), name, key())
-			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", key(), name)
-			s.do("INSERT INTO books ({id}, title, {author_id}) SELECT $1, $2, {id} FROM authors WHERE name = $2", key(), name)
-			s.fails(foreignKeyViolation, "UPDATE books SET {editor_id} = $1 WHERE title = $2", key(), name)
-			s.fails(notNullViolation, "UPDATE books SET {author_id} = NULL WHERE title = $1", name)
-			s.fails(notNullViolation, "INSERT INTO books ({id}, title) VALUES ($1, $2)", key(), name+"2")
-		})
+	{name: "references that do not exist", each: func(v *versions, s *session, key func() string, name string) {
+		s.fails(foreignKeyViolation, "INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3)", key(), name, key())
+		s.fails(foreignKeyViolation, "INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", key(), name, key())
+		s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", key(), name)
+		s.do("INSERT INTO books ({id}, title, {author_id}) SELECT $1, $2, {id} FROM authors WHERE name = $2", key(), name)
+		s.fails(foreignKeyViolation, "UPDATE books SET {editor_id} = $1 WHERE title = $2", key(), name)
+		s.fails(notNullViolation, "UPDATE books SET {author_id} = NULL WHERE title = $1", name)
+		s.fails(notNullViolation, "INSERT INTO books ({id}, title) VALUES ($1, $2)", key(), name+"2")
 	}},
-	{"duplicate keys", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			k := key()
-			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", k, name)
-			if s == v.new && !v.validated() {
-				return // the index is created by validate
-			}
-			s.fails(uniqueViolation, "INSERT INTO authors ({id}, name) VALUES ($1, $2)", k, name+"2")
-		})
+	{name: "duplicate keys", each: func(v *versions, s *session, key func() string, name string) {
+		k := key()
+		s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", k, name)
+		if s == v.new && !v.validated() {
+			return // the index is created by validate
+		}
+		s.fails(uniqueViolation, "INSERT INTO authors ({id}, name) VALUES ($1, $2)", k, name+"2")
 	}},
-	{"ON DELETE", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			a, b, c := key(), key(), key()
-			s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, NULL), ($3, $4, NULL), ($5, $6, $1)", a, name+"1", b, name+"2", c, name+"3")
-			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $4), ($5, $6, $4, $3)", key(), name+"b", a, b, key(), name+"c")
-		})
+	{name: "ON DELETE", each: func(v *versions, s *session, key func() string, name string) {
+		a, b, c := key(), key(), key()
+		s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, NULL), ($3, $4, NULL), ($5, $6, $1)", a, name+"1", b, name+"2", c, name+"3")
+		s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $4), ($5, $6, $4, $3)", key(), name+"b", a, b, key(), name+"c")
+	}, run: func(v *versions) {
 		other := cmp.Or(v.old, v.new)
 		other.do("DELETE FROM authors WHERE name = $1", v.name+" new 1")
 		v.new.do("DELETE FROM authors WHERE name = $1", v.name+" old 1")
 		v.wantBooks("new c by new 2", "old c by old 2")
 		v.wantMentors("new 2", "new 3", "old 2", "old 3")
 	}},
-	{"ON UPDATE CASCADE", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			a := key()
-			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
-			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $3)", key(), name+"b", a)
-			if s == v.new && !v.validated() {
-				return // the foreign keys of new keys are created by validate
-			}
-			k := key()
-			v.want("the row count", s.one("WITH u AS (UPDATE authors SET {id} = $1 WHERE {id} = $2 RETURNING {id}) SELECT count(*) FROM u WHERE {id} = $1", k, a), "1")
-			v.want("the reference", s.one("SELECT {author_id} FROM books WHERE title = $1", name+"b"), k)
-		})
-		v.wantBooks("new b by new a and new a", "old b by old a and old a")
+	{name: "ON UPDATE CASCADE", each: func(v *versions, s *session, key func() string, name string) {
+		a := key()
+		s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
+		s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $3)", key(), name+"b", a)
+		if s == v.new && !v.validated() {
+			return // the foreign keys of new keys are created by validate
+		}
+		k := key()
+		want(v, "the row count", s.one("WITH u AS (UPDATE authors SET {id} = $1 WHERE {id} = $2 RETURNING {id}) SELECT count(*) FROM u WHERE {id} = $1", k, a), "1")
+		want(v, "the reference", s.one("SELECT {author_id} FROM books WHERE title = $1", name+"b"), k)
+	}, books: []string{"new b by new a and new a", "old b by old a and old a"}},
+	{name: "ON CONFLICT DO NOTHING", each: func(v *versions, s *session, key func() string, name string) {
+		const insert = "INSERT INTO authors ({id}, name) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING {id}"
+		k := key()
+		want(v, "the first row", s.one(insert, k, name), k)
+		for range 3 {
+			want(v, "another row", s.all(insert, key(), name), "")
+		}
+		want(v, "another row", s.all("INSERT INTO authors ({id}, name) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING {id}", key(), name), "")
+		want(v, "the key", s.one("SELECT {id} FROM authors WHERE name = $1", name), k)
 	}},
-	{"ON CONFLICT DO NOTHING", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			const insert = "INSERT INTO authors ({id}, name) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING {id}"
-			k := key()
-			v.want("the first row", s.one(insert, k, name), k)
-			for range 3 {
-				v.want("another row", s.all(insert, key(), name), "")
-			}
-			v.want("another row", s.all("INSERT INTO authors ({id}, name) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING {id}", key(), name), "")
-			v.want("the key", s.one("SELECT {id} FROM authors WHERE name = $1", name), k)
-		})
-	}},
-	{"SELECT FOR UPDATE locks the row for both versions", true, func(v *versions) {
+	{name: "SELECT FOR UPDATE locks the row for both versions", mixed: true, run: func(v *versions) {
 		v.old.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", v.oldKey(), v.name)
 		for _, pair := range [][2]*session{{v.old, v.new}, {v.new, v.old}} {
 			pair[0].do("BEGIN")
 			pair[0].one("SELECT {id} FROM authors WHERE name = $1 FOR UPDATE", v.name)
-			v.want("the rows without a lock", pair[1].all("SELECT {id} FROM authors WHERE name = $1 FOR UPDATE SKIP LOCKED", v.name), "")
+			want(v, "the rows without a lock", pair[1].all("SELECT {id} FROM authors WHERE name = $1 FOR UPDATE SKIP LOCKED", v.name), "")
 			pair[0].do("ROLLBACK")
 		}
 	}},
-	{"UPDATE and DELETE by key, with joins", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			a, b := key(), key()
-			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
-			s.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", b, name+"b", a)
-			v.want("RETURNING", s.one("UPDATE books SET title = title || '2' WHERE {id} = $1 RETURNING title, {author_id}", b), name+"b2|"+a)
-			v.want("RETURNING", s.one("DELETE FROM books b USING authors a WHERE a.{id} = b.{author_id} AND a.{id} = $1 RETURNING b.{id}", a), b)
-			v.want("RETURNING", s.one("DELETE FROM authors WHERE {id} = ANY ($1) RETURNING {id}", "{"+a+","+key()+"}"), a)
-		})
+	{name: "UPDATE and DELETE by key, with joins", each: func(v *versions, s *session, key func() string, name string) {
+		a, b := key(), key()
+		s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
+		s.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", b, name+"b", a)
+		want(v, "RETURNING", s.one("UPDATE books SET title = title || '2' WHERE {id} = $1 RETURNING title, {author_id}", b), name+"b2|"+a)
+		want(v, "RETURNING", s.one("DELETE FROM books b USING authors a WHERE a.{id} = b.{author_id} AND a.{id} = $1 RETURNING b.{id}", a), b)
+		want(v, "RETURNING", s.one("DELETE FROM authors WHERE {id} = ANY ($1) RETURNING {id}", "{"+a+","+key()+"}"), a)
 	}},
-	{"COPY", true, func(v *versions) {
+	{name: "COPY", mixed: true, run: func(v *versions) {
 		copied := func(s *session, key func() string) {
 			a := key()
 			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, v.name+a)
@@ -343,18 +306,15 @@ var versionCases = []versionCase{
 		v.new.fails(wrongObjectType, "TRUNCATE books")
 		v.new.fails(wrongObjectType, "COPY books (title, author_id) FROM STDIN")
 	}},
-	{"rollback", false, func(v *versions) {
-		v.both(func(s *session, key func() string, name string) {
-			a := key()
-			s.do("BEGIN")
-			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name)
-			s.do("SAVEPOINT s")
-			s.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", key(), name+"b", a)
-			s.do("ROLLBACK TO s")
-			s.do("COMMIT")
-		})
-		v.wantBooks()
-	}},
+	{name: "rollback", each: func(v *versions, s *session, key func() string, name string) {
+		a := key()
+		s.do("BEGIN")
+		s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name)
+		s.do("SAVEPOINT s")
+		s.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", key(), name+"b", a)
+		s.do("ROLLBACK TO s")
+		s.do("COMMIT")
+	}, books: []string{}},
 }
 
 // keyType returns the type of the session's keys.
@@ -395,20 +355,32 @@ func testVersions(t *testing.T, l *library) {
 			l.agree(plan, without)
 		}
 		t.Run(stage.name, func(t *testing.T) {
-			old, fresh := l.session(oldVersion), l.session(stage.path)
+			old, fresh := l.connect(oldVersion), l.connect(stage.path)
 			for i, c := range versionCases {
 				if c.mixed && done == rekey.StepContract {
 					continue
 				}
 				t.Run(c.name, func(t *testing.T) {
 					v := &versions{library: l, TB: t, stage: stage, name: fmt.Sprintf("#%d.%d.", n, i), new: &session{t, fresh.conn, stage.prefix}}
-					if done == rekey.StepContract {
-						c.run(v)
-						return
+					if done != rekey.StepContract {
+						v.old = &session{t, old.conn, ""}
+						defer l.agree(plan, without)
 					}
-					v.old = &session{t, old.conn, ""}
-					c.run(v)
-					l.agree(plan, without)
+					if v.old != nil && c.each != nil {
+						c.each(v, v.old, v.oldKey, v.name+" old ")
+					}
+					if c.each != nil {
+						c.each(v, v.new, v.newKey, v.name+" new ")
+					}
+					if c.run != nil {
+						c.run(v)
+					}
+					if c.books != nil {
+						v.wantBooks(c.books...)
+					}
+					if c.mentors != nil {
+						v.wantMentors(c.mentors...)
+					}
 				})
 			}
 		})
@@ -510,15 +482,24 @@ func testGORM[K idtype.Snowflake | idtype.Sno | idtype.UID60](t *testing.T, form
 	})
 }
 
+// probe creates, reads, changes and deletes rows as a program with a search_path.
+func (l *library) probe(path string) {
+	l.Helper()
+	l.n++
+	title := fmt.Sprint("probe ", l.n)
+	g := l.db.GORM(l, &gorm.Config{Logger: logger.Discard}, pgtest.SearchPath(path))
+	createBook[int64](l, g, title)
+	changeBook[int64](l, g, title)
+}
+
 // createBook creates a book with its author, the author's mentor and an editor.
 func createBook[K comparable](t testing.TB, g *gorm.DB, title string) {
 	t.Helper()
-	book := gormBook[K]{Title: title,
-		Author: &gormAuthor[K]{Name: "author of " + title, Mentor: &gormAuthor[K]{Name: "mentor of " + title}},
-		Editor: &gormAuthor[K]{Name: "editor of " + title}}
+	author := gormAuthor[K]{Name: "author of " + title, Mentor: &gormAuthor[K]{Name: "mentor of " + title}}
+	book := gormBook[K]{Title: title, Author: &author, Editor: &gormAuthor[K]{Name: "editor of " + title}}
 	must(t, g.Create(&book).Error)
 	var zero K
-	if book.ID == zero || book.AuthorID != book.Author.ID || book.Author.ID == zero || *book.EditorID != book.Editor.ID {
+	if book.ID == zero || book.AuthorID != author.ID || author.ID == zero || *book.EditorID != book.Editor.ID {
 		t.Errorf("%s: expected keys, got %+v", title, book)
 	}
 	readBook[K](t, g, title)
@@ -528,10 +509,8 @@ func createBook[K comparable](t testing.TB, g *gorm.DB, title string) {
 func readBook[K comparable](t testing.TB, g *gorm.DB, title string) gormBook[K] {
 	t.Helper()
 	var book gormBook[K]
-	must(t, g.Preload("Author.Mentor").Preload("Editor").Where("title = ?", title).Take(&book).Error)
-	if book.Author == nil || book.Author.Name != "author of "+title || book.Author.Mentor == nil || book.Author.Mentor.Name != "mentor of "+title || book.Editor == nil || book.Editor.Name != "editor of "+title {
-		t.Errorf("%s: expected the author, the mentor and the editor, got %+v", title, book)
-	}
+	must(t, g.InnerJoins("Author").InnerJoins("Editor").Preload("Author.Mentor").Where("title = ?", title).Take(&book).Error)
+	want(t, "the names", book.Author.Name+", "+book.Author.Mentor.Name+", "+book.Editor.Name, "author of "+title+", mentor of "+title+", editor of "+title)
 	return book
 }
 
@@ -552,11 +531,7 @@ func changeBook[K comparable](t testing.TB, g *gorm.DB, title string) {
 		t.Errorf("%s: expected the editor as author and no editor, got %+v", title, read)
 	}
 	again := gormBook[K]{Title: title, AuthorID: book.AuthorID}
-	if n := g.Clauses(clause.OnConflict{DoNothing: true}).Create(&again).RowsAffected; n != 0 {
-		t.Errorf("%s: expected no row, got %d", title, n)
-	}
+	want(t, "rows of "+title+" on a conflict", g.Clauses(clause.OnConflict{DoNothing: true}).Create(&again).RowsAffected, 0)
 	must(t, g.Delete(&gormAuthor[K]{ID: read.AuthorID}).Error)
-	if n := g.Take(&gormBook[K]{}, "title = ?", title).RowsAffected; n != 0 {
-		t.Errorf("%s: expected the book to be deleted in cascade", title)
-	}
+	want(t, "rows of "+title+", which is deleted in cascade", g.Take(&gormBook[K]{}, "title = ?", title).RowsAffected, 0)
 }

@@ -37,7 +37,7 @@ func install(t testing.TB, db *pgtest.DB, tables string, spec rekey.Spec) *job {
 // hold runs a statement in a transaction of another session, which keeps its locks until it ends.
 func (j *job) hold(sql string) *session {
 	j.Helper()
-	s := j.session(oldVersion, setting("application_name", "a report"))
+	s := j.connect(oldVersion, setting("application_name", "a report"))
 	s.do("BEGIN")
 	s.do(sql)
 	return s
@@ -62,8 +62,7 @@ func TestBatchesByIndex(t *testing.T) {
 		read := func() int {
 			return pgtest.Value[int](t, conn, "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'events'")
 		}
-		before := read()
-		batches := 0
+		before, batches := read(), 0
 		j.runWith(rekey.Options{Progress: func(p rekey.Progress) {
 			if !p.Done && p.Waiting == "" {
 				batches++
@@ -83,27 +82,6 @@ func TestBatchesByIndex(t *testing.T) {
 	})
 }
 
-// An autovacuum that works on a table for longer than an attempt to get a lock doesn't keep a
-// step from its locks.
-func TestVacuum(t *testing.T) {
-	t.Parallel()
-	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
-		j := install(t, db, events(20_000)+"ALTER TABLE events SET (autovacuum_vacuum_threshold = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)", eventsSpec)
-		j.exec("ALTER SYSTEM SET autovacuum_naptime = '1s'")
-		j.exec("SELECT pg_reload_conf()")
-		for _, step := range steps {
-			j.one("WITH u AS (UPDATE events SET created_at = created_at RETURNING 1) SELECT count(*) FROM u")
-			pgtest.Eventually(t, "autovacuum works on the table", func() error {
-				if j.one("SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'events'::regclass") == "0" {
-					return errors.New("no autovacuum")
-				}
-				return nil
-			})
-			j.runWith(rekey.Options{LockWait: 30 * time.Second}, step)
-		}
-	})
-}
-
 // Transactions that use two tables in opposite orders, and overlap all the time, don't keep a
 // step from its locks.
 func TestOppositeOrders(t *testing.T) {
@@ -115,7 +93,7 @@ func TestOppositeOrders(t *testing.T) {
 			if i%2 == 0 {
 				slices.Reverse(tables)
 			}
-			j.session(oldVersion).repeat(0, func(int) []string {
+			j.connect(oldVersion).repeat(0, func(int) []string {
 				return []string{fmt.Sprintf("BEGIN; SELECT 1 FROM %s LIMIT 1; SELECT pg_sleep(0.02); SELECT 1 FROM %s LIMIT 1; COMMIT", tables[0], tables[1])}
 			})
 		}
@@ -202,10 +180,10 @@ func TestTriggerStopsBackfill(t *testing.T) {
 			}})
 			wantError(t, "backfill", err, rekey.ErrInconsistent, "rows of public."+table+" don't change: trigger stop returns NULL")
 			want(t, "the row count", most, 900)
-			j.exec("ALTER TABLE " + table + " DISABLE TRIGGER stop")
+			j.do("ALTER TABLE " + table + " DISABLE TRIGGER stop")
 		}
 		j.run(rekey.StepBackfill)
-		j.exec(always)
+		j.do(always)
 		j.run(steps[2:]...)
 	})
 }
@@ -236,16 +214,17 @@ func shell(t testing.TB, db *pgtest.DB, command string) {
 }
 
 // The backfill waits for a standby that is further behind than MaxLag, waits while more WAL than
-// MaxUnarchived isn't archived, and slows down while autovacuum is behind.
+// MaxUnarchived isn't archived, and slows down while autovacuum is behind. An autovacuum that works
+// on a table for longer than an attempt to get a lock doesn't keep a step from its locks.
 func TestPressure(t *testing.T) {
 	t.Parallel()
 	const rows = 20_000
 	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		j := install(t, db, events(rows)+"ANALYZE events", eventsSpec)
 		shell(t, db, "echo 'host replication follower 127.0.0.1/32 trust' >>"+j.one("SHOW hba_file"))
-		j.exec("CREATE ROLE follower REPLICATION LOGIN")
-		j.exec("ALTER SYSTEM SET autovacuum_naptime = '1h'")
-		j.exec("SELECT pg_reload_conf()")
+		j.do("CREATE ROLE follower REPLICATION LOGIN")
+		j.do("ALTER SYSTEM SET autovacuum_naptime = '1h'")
+		j.do("SELECT pg_reload_conf()")
 		pgtest.Eventually(t, "the standby is created", func() error {
 			_, err := pgtest.Exec(t, db.Container(), "postgres", "sh", "-c", "rm -rf /tmp/standby && pg_basebackup -h 127.0.0.1 -U follower -D /tmp/standby -R -c fast --no-sync && chmod 700 /tmp/standby")
 			return err
@@ -292,10 +271,24 @@ func TestPressure(t *testing.T) {
 					t.Errorf("expected the backfill to wait, got %d rows and then %d, and %q", before, after, waiting)
 				}
 				j.run(rekey.StepAbort)
-				j.exec("VACUUM FULL events")
+				j.do("VACUUM FULL events")
 				time.Sleep(1100 * time.Millisecond) // until its node numbers can be reserved
 			})
 		}
 		shell(t, db, "pg_ctl -D /tmp/standby -m immediate stop")
+
+		j.do("ALTER TABLE events SET (autovacuum_vacuum_threshold = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)")
+		j.do("ALTER SYSTEM SET autovacuum_naptime = '1s'")
+		j.do("SELECT pg_reload_conf()")
+		for _, step := range steps {
+			j.do("UPDATE events SET created_at = created_at")
+			pgtest.Eventually(t, "autovacuum works on the table", func() error {
+				if j.one("SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'events'::regclass") == "0" {
+					return errors.New("no autovacuum")
+				}
+				return nil
+			})
+			j.runWith(rekey.Options{LockWait: 30 * time.Second}, step)
+		}
 	})
 }
