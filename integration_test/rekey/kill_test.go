@@ -160,8 +160,7 @@ func TestKill(t *testing.T) {
 	for i, random := range killSources(t) {
 		t.Run(fmt.Sprint("run ", i), func(t *testing.T) {
 			pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-				k := &killTest{shop: newShop(t, db, 1000), random: random}
-				k.complete()
+				(&killTest{shop: newShop(t, db, 1000), random: random}).complete()
 			})
 		})
 	}

@@ -68,7 +68,6 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 	s.snapshot()
 	plan := s.inspect()
 	s.phase.Store("before")
-	phases := []string{"before"}
 
 	var all []*program
 	workers := make([]*program, pgtest.Scaled(4, 8))
@@ -141,11 +140,10 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 		s.phase.Store(string(step))
 		s.runWith(o, step)
 		s.phase.Store("after " + string(step))
-		phases = append(phases, string(step), "after "+string(step))
 	}
 	work()
 	stopReaders[1]()
-	stalls, failed := map[any][]time.Duration{}, 0
+	stalls, failed := map[string][]time.Duration{}, 0
 	for _, p := range workers {
 		p.stop()
 	}
@@ -158,11 +156,8 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 			stalls[phase], stalls["all"] = append(stalls[phase], list...), append(stalls["all"], list...)
 		}
 	}
-	for _, phase := range append(phases, "all") {
-		list := slices.Sorted(slices.Values(stalls[phase]))
-		if len(list) == 0 {
-			continue
-		}
+	for phase, list := range stalls {
+		slices.Sort(list)
 		p99, longest := list[len(list)*99/100], list[len(list)-1]
 		t.Logf("%s: %d transactions, p50 %v, p99 %v, longest %v", phase, len(list), list[len(list)/2], p99, longest)
 		if soak && phase == "all" && (p99 >= 100*time.Millisecond || longest >= time.Second) {

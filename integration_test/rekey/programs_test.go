@@ -28,8 +28,8 @@ type program struct {
 	conn   *pgx.Conn
 	random *rand.Rand
 	ids    *idtype.SnowflakeGenerator
-	n      atomic.Int32            // transactions that were started
-	stalls map[any][]time.Duration // the durations of transactions, by the phase of the shop
+	n      atomic.Int32               // transactions that were started
+	stalls map[string][]time.Duration // the durations of transactions, by the phase of the shop
 	stop   func()
 	failed []error
 }
@@ -59,7 +59,7 @@ func (s *shop) program(name string, worker int, fresh bool) *program {
 	seed := [32]byte{}
 	copy(seed[:], name)
 	n := int(s.programs.Add(1)) // below the node numbers of shopSpec
-	p := &program{name: name, shop: s, worker: worker, fresh: fresh, stalls: map[any][]time.Duration{}, random: rand.New(rand.NewChaCha8(seed)),
+	p := &program{name: name, shop: s, worker: worker, fresh: fresh, stalls: map[string][]time.Duration{}, random: rand.New(rand.NewChaCha8(seed)),
 		ids: must1(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: n / 32, Worker: n % 32}))}
 	p.connect()
 	return p
@@ -98,7 +98,7 @@ func (p *program) work(ctx context.Context) error {
 		}
 		return err
 	})
-	phase := p.shop.phase.Load()
+	phase, _ := p.shop.phase.Load().(string)
 	p.stalls[phase] = append(p.stalls[phase], time.Since(begun))
 	if err != nil {
 		err = fmt.Errorf("program %s, transaction %d of order %s: %w", p.name, n, ref, err)

@@ -32,6 +32,15 @@ func TestSteps(t *testing.T) {
 		want(t, "problems", lines(plan.Problems), "")
 		s.wantDump("Inspect", before)
 		s.wantStatus("", rekey.StepExpand)
+		// abort repeats abort after it was interrupted, until it is complete.
+		abort := func(interrupted func()) {
+			for reports := 1; s.status().Step != ""; reports++ {
+				if err := s.interrupt(rekey.StepAbort, reports); err != nil {
+					wantError(t, "abort", err, context.Canceled)
+				}
+				interrupted()
+			}
+		}
 		for _, a := range []struct {
 			name    string
 			steps   int
@@ -52,7 +61,10 @@ func TestSteps(t *testing.T) {
 					t.Errorf("%s: expected the next action, the Spec and times, got %+v", a.name, status)
 				}
 			}
-			s.run(rekey.StepAbort)
+			if a.steps < 3 {
+				s.run(rekey.StepAbort)
+			}
+			abort(func() {})
 			s.wantStatus("", rekey.StepExpand)
 			s.wantDump(a.name, before) // no trigger of the application has changed a row
 			want(t, a.name+": the reserved node numbers", s.nodes(), "")
@@ -83,13 +95,7 @@ func TestSteps(t *testing.T) {
 		s.wantPrivileges()
 		fresh := s.program("new", 1, true)
 		fresh.probe(t)
-		// Abort can be repeated after it was interrupted.
-		for reports := 1; s.status().Step != ""; reports++ {
-			if err := s.interrupt(rekey.StepAbort, reports); err != nil {
-				wantError(t, "abort", err, context.Canceled)
-			}
-			old.probe(t)
-		}
+		abort(func() { old.probe(t) })
 		s.wantDifference("abort", before, nil)
 		s.verify(oldPath)
 		s.verifyPrograms()

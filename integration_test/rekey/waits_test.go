@@ -150,7 +150,9 @@ func (j *job) canceled(step rekey.Step, pattern string) {
 	holder := j.hold("UPDATE events SET created_at = created_at")
 	defer holder.do("ROLLBACK")
 	done := make(chan error, 1)
-	go func() { done <- j.try(j.Context(), step, rekey.Options{LockTimeout: 5 * time.Second}) }()
+	go func() {
+		done <- j.try(j.Context(), step, rekey.Options{LockTimeout: 5 * time.Second, LockWait: 20 * time.Second})
+	}()
 	pgtest.Eventually(j, "a statement of "+string(step)+" is canceled", func() error {
 		j.one("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid() AND query ~ $1", pattern)
 		if len(done) == 0 { // on a loaded machine, a statement can end before it is canceled
@@ -218,9 +220,8 @@ func shell(t testing.TB, db *pgtest.DB, command string) {
 // on a table for longer than an attempt to get a lock doesn't keep a step from its locks.
 func TestPressure(t *testing.T) {
 	t.Parallel()
-	const rows = 20_000
 	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
-		j := install(t, db, events(rows)+"ANALYZE events", eventsSpec)
+		j := install(t, db, events(20_000)+"ANALYZE events", eventsSpec)
 		shell(t, db, "echo 'host replication follower 127.0.0.1/32 trust' >>"+j.one("SHOW hba_file"))
 		j.do("CREATE ROLE follower REPLICATION LOGIN")
 		j.do("ALTER SYSTEM SET autovacuum_naptime = '1h'")
