@@ -1,14 +1,12 @@
 package command_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -116,7 +114,7 @@ func (r auditJSON) counts() (lines []string) {
 // audit runs the command with --output json and checks its exit code.
 func audit(t *testing.T, db *pgtest.DB, code int, args ...string) (a auditJSON) {
 	t.Helper()
-	r := sortkey(t, db, append([]string{"audit", "-o", "json"}, args...)...)
+	r := sortkey(t, db, "audit -o json", args...)
 	if r.code != code || strings.Count(r.out, "\n") != 1 { // on a slow machine, progress goes to errs
 		t.Fatalf("audit %s: code %d, want %d and one line\n%s%s", strings.Join(args, " "), r.code, code, r.out, r.errs)
 	}
@@ -131,40 +129,17 @@ func auditSame(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func auditInstall(t *testing.T, db *pgtest.DB) {
-	t.Helper()
-	pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
-}
-
-// auditLines returns the rows of a query as text.
-func auditLines(t *testing.T, db *pgtest.DB, query string) (lines []string) {
-	t.Helper()
-	pool := db.SQL(t)
-	defer pool.Close()
-	rows, err := pool.QueryContext(t.Context(), "SELECT q::text FROM ("+query+") q")
-	pgtest.Must(t, err)
-	defer rows.Close()
-	for rows.Next() {
-		var line string
-		pgtest.Must(t, rows.Scan(&line))
-		lines = append(lines, line)
-	}
-	pgtest.Must(t, rows.Err())
-	return lines
-}
-
 // The command and the SQL functions report the same findings, nodes and days.
 func TestAuditFindings(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		auditInstall(t, db)
+	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, auditMessy)
 		db.Exec(t, `CREATE TABLE other (id bigint PRIMARY KEY); INSERT INTO other VALUES (-8), (-7), (1);
 			CREATE TABLE positive (id bigint PRIMARY KEY); INSERT INTO positive VALUES (1);
 			CREATE TABLE few (id bigint); CREATE INDEX ON few (id); INSERT INTO few VALUES (-7), (-7), (0)`)
-		auditSame(t, "duplicates of negative and positive keys", audit(t, db, 1, "few.id", "other", "positive", "--type", "uid60").counts(),
+		auditSame(t, "duplicates of negative and positive keys", audit(t, db, 1, "few.id other positive --type uid60").counts(),
 			"malformed 4 [-8 -7 -7]", "zero 1 [0]", "duplicate 2 [-7 1]")
 		args := []string{"messy.id", "--type", "snowflake", "--created-at", "created_at", "--examples", "2"}
-		if r := sortkey(t, db, append([]string{"audit"}, args...)...); r.code != 1 || r.errs != "" || r.out != auditMessyTable {
+		if r := sortkey(t, db, "audit", args...); r.code != 1 || r.errs != "" || r.out != auditMessyTable {
 			t.Errorf("code %d, want 1\n%s%s\nwant\n%s", r.code, r.out, r.errs, auditMessyTable)
 		}
 		// Batches that end within the rows of an ID.
@@ -194,7 +169,7 @@ func TestAuditFindings(t *testing.T) {
 				t.Errorf("got %+v", a)
 			}
 		}
-		window := audit(t, db, 1, "messy.id", "--type", "snowflake", "--since", "2025-03-02 11:00")
+		window := audit(t, db, 1, "messy.id --type snowflake --since", "2025-03-02 11:00")
 		auditSame(t, "the window", window.counts(), "future 1 [7809096115814404097]", "unknown_node 1 [551358038016036865]", "duplicate 1 [551373137510408193]")
 		if window.Complete || window.Rows != 4 {
 			t.Errorf("got %d rows, complete %t; want 4 rows, incomplete", window.Rows, window.Complete)
@@ -260,8 +235,7 @@ func TestAuditFormats(t *testing.T) {
 
 // The keys of a table are UUIDs of several versions. Versions 1 and 7 have a time.
 func TestAuditUUIDs(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		auditInstall(t, db)
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `
 			CREATE TABLE by_domain (id sortkey.uuid7 PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());
 			CREATE TABLE by_default (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7());
@@ -289,9 +263,9 @@ func TestAuditUUIDs(t *testing.T) {
 				t.Errorf("%s: got versions %s", table, got)
 			}
 		}
-		audit(t, db, 0, "by_domain", "--created-at", "at")
+		audit(t, db, 0, "by_domain --created-at at")
 		for _, batch := range []string{"2", "10000"} {
-			a := audit(t, db, 1, "mixed.id", "--created-at", "at", "--batch", batch)
+			a := audit(t, db, 1, "mixed.id --created-at at --batch", batch)
 			auditSame(t, "findings", a.counts(),
 				"malformed 2 [00000000-0000-0000-c000-000000000046 ffffffff-ffff-ffff-ffff-ffffffffffff]",
 				"zero 1 [00000000-0000-0000-0000-000000000000]",
@@ -305,9 +279,9 @@ func TestAuditUUIDs(t *testing.T) {
 				t.Errorf("got %+v", a.Tables)
 			}
 		}
-		wantMatch(t, sortkey(t, db, "audit", "mixed.id").out, `^UUID VERSION ROWS SHARE$`, `^4 300 96\.2%$`, `^other 2 0\.6%$`, `^unknown_node - not checked: uuid7 has no node numbers$`)
+		wantMatch(t, sortkey(t, db, "audit mixed.id").out, `^UUID VERSION ROWS SHARE$`, `^4 300 96\.2%$`, `^other 2 0\.6%$`, `^unknown_node - not checked: uuid7 has no node numbers$`)
 		// The UUIDs of other versions sort by chance.
-		window := audit(t, db, 1, "mixed.id", "--since", "2079-12-31")
+		window := audit(t, db, 1, "mixed.id --since 2079-12-31")
 		if got := fmt.Sprint(window.Days); got != "[{2022-02-22 1} {2080-01-01 1} {10889-08-02 1}]" {
 			t.Errorf("the window: got days %s", got)
 		}
@@ -336,10 +310,10 @@ snowflake     0  25    100.0%
 DAY         ROWS  SHARE
 2020-01-01  25    100.0%
 `
-		if got := must(t, db, "audit", "orders", "--type", "snowflake", "--epoch", "2020-01-01", "--bits", "3/4/12"); got != want {
+		if got := must(t, db, "audit orders --type snowflake --epoch 2020-01-01 --bits 3/4/12"); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
-		if a := audit(t, db, 0, "orders", "--type", "uid60", "--since", "2100-01-01"); a.Rows != 0 || a.Complete || a.Tables[0].First != nil {
+		if a := audit(t, db, 0, "orders --type uid60 --since 2100-01-01"); a.Rows != 0 || a.Complete || a.Tables[0].First != nil {
 			t.Errorf("an empty window: got %+v", a)
 		} else if a.Nodes == nil || a.Days == nil {
 			t.Error("an empty window: nodes or days are null in JSON; want empty lists")
@@ -353,7 +327,7 @@ func TestAuditKnownNodes(t *testing.T) {
 		const rows = "CREATE TABLE orders AS SELECT (g::bigint << 22) + (g << 12) AS id FROM generate_series(0, 3) g; DELETE FROM orders WHERE id = 0; CREATE UNIQUE INDEX ON orders (id)"
 		unknown := func(args ...string) string {
 			t.Helper()
-			r := sortkey(t, db, append([]string{"audit", "orders.id", "--type", "snowflake", "-o", "json"}, args...)...)
+			r := sortkey(t, db, "audit orders.id --type snowflake -o json", args...)
 			var a auditJSON
 			pgtest.Must(t, json.Unmarshal([]byte(r.out), &a))
 			return fmt.Sprint(a.Findings[4].Checked, a.Findings[4].Count)
@@ -362,7 +336,7 @@ func TestAuditKnownNodes(t *testing.T) {
 		if got := unknown() + " " + unknown("--nodes", "0-2"); got != "false 0 true 1" {
 			t.Errorf("without an installation: got %s, want one unknown node with --nodes", got)
 		}
-		auditInstall(t, db)
+		must(t, db, "migrate up")
 		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1, 'existing rows'); SELECT sortkey.unreserve_node('snowflake', 1)")
 		for flag, want := range map[string]string{"": "true 2", "2": "true 1", "3,2": "true 0", "0-31,1023": "true 0"} {
 			if got := unknown("--nodes", flag); got != want {
@@ -378,7 +352,7 @@ func TestAuditShards(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		shard := auditDatabase(t, db)
 		for i, d := range []*pgtest.DB{db, shard} {
-			auditInstall(t, d)
+			must(t, d, "migrate up")
 			d.Exec(t, fmt.Sprintf(`
 				CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY);
 				CREATE TABLE archive (id sortkey.snowflake PRIMARY KEY);
@@ -400,14 +374,14 @@ func TestAuditShards(t *testing.T) {
 		}
 		slices.Sort(places)
 		auditSame(t, "places", places, db.Name+" public.orders id", shard.Name+" public.archive id", shard.Name+" public.orders id")
-		table := sortkey(t, nil, append([]string{"audit"}, both...)...)
+		table := sortkey(t, nil, "audit", both...)
 		for _, want := range []string{"550829557809156096, 3 times in " + db.Name + ": public.orders.id, " + shard.Name + ": public.", "\n" + shard.Name + ": public.archive.id  snowflake  1,001 "} {
 			if !strings.Contains(table.out, want) {
 				t.Errorf("got\n%s\nwant %q", table.out, want)
 			}
 		}
-		auditSame(t, "within a database", audit(t, shard, 1, "orders", "archive").counts(), "unknown_node 2 [550829557809156096 550829557809156096]", "duplicate 1 [550829557809156096]")
-		if r := sortkey(t, nil, "audit", "orders", "--database", db.URL, "--database", db.URL); r.code != 2 || !strings.Contains(r.errs, "is given twice") {
+		auditSame(t, "within a database", audit(t, shard, 1, "orders archive").counts(), "unknown_node 2 [550829557809156096 550829557809156096]", "duplicate 1 [550829557809156096]")
+		if r := sortkey(t, nil, "audit orders --database", db.URL, "--database", db.URL); r.code != 2 || !strings.Contains(r.errs, "is given twice") {
 			t.Errorf("the same database twice: code %d, %s", r.code, r.errs)
 		}
 	})
@@ -431,8 +405,7 @@ func auditDatabase(t *testing.T, db *pgtest.DB) *pgtest.DB {
 // A role that may only read the table audits it, without the check of nodes. With the
 // necessary privileges, it checks nodes, too.
 func TestAuditReadOnlyRole(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		auditInstall(t, db)
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		reader, role := asRole(t, db)
 		db.Exec(t, auditMessy+"; GRANT SELECT ON messy TO "+role)
 		for _, tt := range []struct{ grant, notChecked string }{
@@ -441,25 +414,24 @@ func TestAuditReadOnlyRole(t *testing.T) {
 			{"GRANT SELECT ON sortkey.node_status, sortkey.node_pool TO " + role, ""},
 		} {
 			db.Exec(t, tt.grant)
-			f := audit(t, reader, 1, "messy.id", "--type", "snowflake", "--epoch", "2021-01-01").Findings[4]
+			f := audit(t, reader, 1, "messy.id --type snowflake --epoch 2021-01-01").Findings[4]
 			if f.Checked != (tt.notChecked == "") || strings.Join(f.NotChecked, "; ") != tt.notChecked || f.Checked && f.Count != 1 {
 				t.Errorf("after %q: got %+v, want %q", tt.grant, f, tt.notChecked)
 			}
 		}
 		db.Exec(t, "ALTER TABLE messy ENABLE ROW LEVEL SECURITY")
-		if r := sortkey(t, reader, "audit", "messy.id", "--type", "snowflake"); r.code != 0 || !strings.Contains(r.out, "Row-level security can hide rows of public.messy.id from the role.") {
+		if r := sortkey(t, reader, "audit messy.id --type snowflake"); r.code != 0 || !strings.Contains(r.out, "Row-level security can hide rows of public.messy.id from the role.") {
 			t.Errorf("code %d\n%s%s", r.code, r.out, r.errs)
 		}
 		db.Exec(t, "REVOKE SELECT ON messy FROM "+role)
-		if r := sortkey(t, reader, "audit", "messy.id", "--type", "snowflake"); r.code != 2 || r.out != "" || !strings.Contains(r.errs, "permission denied for table messy") {
+		if r := sortkey(t, reader, "audit messy.id --type snowflake"); r.code != 2 || r.out != "" || !strings.Contains(r.errs, "permission denied for table messy") {
 			t.Errorf("code %d\n%s%s", r.code, r.out, r.errs)
 		}
 	})
 }
 
 func TestAuditErrors(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		auditInstall(t, db)
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `
 			CREATE TABLE plain (id bigint, hashed bigint, "order" bigint, v text, at timestamptz);
 			CREATE INDEX ON plain USING hash (hashed);
@@ -497,7 +469,7 @@ func TestAuditErrors(t *testing.T) {
 			{"v", "public.v: a view or foreign table has no indexes"},
 			{"orders --schema nosuch", "--type"},
 		} {
-			r := sortkey(t, db, append([]string{"audit"}, strings.Fields(tt.args)...)...)
+			r := sortkey(t, db, "audit "+tt.args)
 			if r.code != 2 || r.out != "" || !strings.Contains(r.errs, tt.want) {
 				t.Errorf("audit %s: code %d, %q %q; want code 2 and %q", tt.args, r.code, r.out, r.errs, tt.want)
 			}
@@ -505,95 +477,18 @@ func TestAuditErrors(t *testing.T) {
 	})
 }
 
-// auditSlowly starts an audit of many rows that would take a long time.
-func auditSlowly(t *testing.T, db *pgtest.DB, args ...string) (stop func() result) {
-	t.Helper()
-	c := command(db, append([]string{"audit", "big", "--type", "snowflake"}, args...)...)
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	pgtest.Must(t, c.Start())
-	t.Cleanup(func() { _ = c.Process.Kill() })
-	pgtest.Eventually(t, "the audit reads", func() error {
-		if len(auditSessions(t, db)) == 0 {
-			return fmt.Errorf("no session")
-		}
-		return nil
-	})
-	return func() result {
-		pgtest.Must(t, c.Process.Signal(syscall.SIGINT))
-		_ = c.Wait()
-		return result{out.String(), errs.String(), c.ProcessState.ExitCode()}
-	}
-}
-
-// auditSessions returns the sessions of the command in the database that read batches.
-func auditSessions(t *testing.T, db *pgtest.DB) []string {
-	t.Helper()
-	return auditLines(t, db, "SELECT state, query FROM pg_stat_activity WHERE application_name = 'sortkey' AND datname = current_database() AND query ~ 'ORDER BY \"id\"'")
-}
-
-// After an interrupt, nothing is left on the server.
-func TestAuditInterrupt(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		auditInstall(t, db)
-		db.Exec(t, "CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g FROM generate_series(1, 20000) g")
-		stop := auditSlowly(t, db, "--rate", "100")
-		// Between batches, there is no transaction.
-		time.Sleep(300 * time.Millisecond)
-		for _, s := range auditSessions(t, db) {
-			if !strings.HasPrefix(s, "(idle,") {
-				t.Errorf("got session %s, want an idle one", s)
-			}
-		}
-		auditStopped(t, db, stop())
-
-		// While a statement runs, it waits for a lock here.
-		tx, err := db.SQL(t).BeginTx(t.Context(), nil)
-		pgtest.Must(t, err)
-		stop = auditSlowly(t, db, "--rate", "100")
-		_, err = tx.ExecContext(t.Context(), "LOCK TABLE big")
-		pgtest.Must(t, err)
-		pgtest.Eventually(t, "the audit waits for the lock", func() error {
-			if s := auditSessions(t, db); len(s) != 1 || !strings.HasPrefix(s[0], "(active,") {
-				return fmt.Errorf("sessions %q", s)
-			}
-			return nil
-		})
-		auditStopped(t, db, stop())
-		pgtest.Must(t, tx.Rollback())
-	})
-}
-
-func auditStopped(t *testing.T, db *pgtest.DB, r result) {
-	t.Helper()
-	if r.code != 130 || r.out != "" || !strings.HasSuffix(r.errs, "sortkey: interrupted\n") {
-		t.Errorf("code %d, want 130\n%s%s", r.code, r.out, r.errs)
-	}
-	pgtest.Eventually(t, "no session is left", func() error {
-		if s := auditLines(t, db, "SELECT state, query FROM pg_stat_activity WHERE application_name = 'sortkey' AND datname = current_database()"); len(s) > 0 {
-			return fmt.Errorf("sessions %q", s)
-		}
-		return nil
-	})
-}
+// readsBatches is the condition for a session of an audit of a column id.
+const readsBatches = `query ~ 'ORDER BY "id"'`
 
 // Rows that are inserted behind the audit's position are not read, and those before it are.
 // No row is read twice.
 func TestAuditConcurrentInserts(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		auditInstall(t, db)
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g * 2 FROM generate_series(1, 3000) g`)
-		c := command(db, "audit", "big", "--type", "snowflake", "--rate", "2000", "--batch", "100", "-o", "json")
-		done := make(chan result)
-		go func() { done <- finish(t, c) }()
-		pgtest.Eventually(t, "the audit reads", func() error {
-			if len(auditSessions(t, db)) == 0 {
-				return fmt.Errorf("no session")
-			}
-			return nil
-		})
+		end := start(t, command(db, "audit big --type snowflake --rate 2000 --batch 100 -o json"))
+		awaitSession(t, db.Conn(t), readsBatches)
 		db.Exec(t, "INSERT INTO big SELECT -g FROM generate_series(1, 1000) g; INSERT INTO big SELECT 6000 + g FROM generate_series(1, 1000) g")
-		r := <-done
+		r := end()
 		var a auditJSON
 		pgtest.Must(t, json.Unmarshal([]byte(r.out), &a))
 		if a.Rows != 4000 || len(a.counts()) != 0 || r.code != 0 {
@@ -609,7 +504,7 @@ var auditSI = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0,
 // distribution column.
 func TestAuditCitus(t *testing.T) {
 	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
-		auditInstall(t, c.DB)
+		must(t, c.DB, "migrate up")
 		c.Exec(t, `CREATE TABLE events (id bigint PRIMARY KEY, parent bigint, created_at timestamptz)`)
 		c.Exec(t, `SELECT create_distributed_table('events', 'id')`)
 		c.Exec(t, `INSERT INTO events SELECT sortkey.snowflake_at(at, 0, 3), n / 50, at FROM generate_series(1, 5000) n, LATERAL (SELECT timestamptz '2025-03-01Z' + n * interval '1 ms') t (at)`)
@@ -619,16 +514,16 @@ func TestAuditCitus(t *testing.T) {
 		c.Exec(t, `SELECT create_reference_table('referenced')`)
 		c.Exec(t, `INSERT INTO referenced SELECT id FROM events WHERE parent = 7 AND id % 3 = 0 ORDER BY id LIMIT 1`)
 		c.Exec(t, "SELECT sortkey.reserve_node('snowflake', 3, 'tests')")
-		a := audit(t, c.DB, 1, "events", "--type", "snowflake", "--created-at", "created_at", "--batch", "700")
+		a := audit(t, c.DB, 1, "events --type snowflake --created-at created_at --batch 700")
 		auditSame(t, "findings", a.counts(), "malformed 1 [-5]", "apart 1 [550829555712016384]", "unknown_node 1 [550829555712016384]")
 		if a.Rows != 5002 {
 			t.Errorf("got %d rows, want 5002", a.Rows)
 		}
-		a = audit(t, c.DB, 1, "events.id", "referenced", "--type", "snowflake")
+		a = audit(t, c.DB, 1, "events.id referenced --type snowflake")
 		if f := a.Findings[5]; f.Count != 1 {
 			t.Errorf("duplicates in both tables: got %+v", f)
 		}
-		a = audit(t, c.DB, 1, "events.parent", "--type", "uid60", "--batch", "99")
+		a = audit(t, c.DB, 1, "events.parent --type uid60 --batch 99")
 		if f := a.Findings[5]; f.Count != 100 || a.Rows != 5000 || a.Tables[0].Nulls != 2 {
 			t.Errorf("duplicates: got %+v, %+v", a.Tables, f)
 		}
@@ -638,23 +533,21 @@ func TestAuditCitus(t *testing.T) {
 // The audit works through PgBouncer in transaction mode without prepared statements, and
 // leaves the settings of the server's sessions as they are.
 func TestAuditPgBouncer(t *testing.T) {
-	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
-		auditInstall(t, db)
+	installed.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, auditMessy)
 		pooled := pgtest.Bouncer{Suite: "trixie", Version: "1.24", Backends: 1, Settings: "max_prepared_statements = 0"}.Start(t, db)
-		a := audit(t, &pooled, 1, "messy.id", "--type", "snowflake", "--batch", "7")
+		a := audit(t, &pooled, 1, "messy.id --type snowflake --batch 7")
 		if a.Rows != 110 || a.Findings[5].Count != 2 {
 			t.Errorf("got %+v", a)
 		}
-		auditSame(t, "settings", auditLines(t, &pooled, "SELECT current_setting('enable_seqscan'), current_setting('transaction_read_only')"), "(on,off)")
+		wantText(t, pgtest.Value[string](t, pooled.Conn(t), "SELECT current_setting('enable_seqscan') || ' ' || current_setting('transaction_read_only')"), "on off")
 	})
 }
 
 // Columns whose default calls another function of the schema, indexes in another order,
 // a domain over a domain, and columns that aren't timestamps.
 func TestAuditColumns(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		auditInstall(t, db)
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE FUNCTION sortkey.next_invoice() RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
 			CREATE TABLE invoices (id bigint PRIMARY KEY DEFAULT sortkey.next_invoice());
 			INSERT INTO invoices VALUES (-1), (0);
@@ -667,49 +560,45 @@ func TestAuditColumns(t *testing.T) {
 			CREATE TABLE parent (id sortkey.snowflake PRIMARY KEY);
 			CREATE TABLE child (PRIMARY KEY (id)) INHERITS (parent);
 			CREATE TABLE grandchild (PRIMARY KEY (id)) INHERITS (child)`)
-		wantFailure(t, sortkey(t, db, "audit", "invoices"), 2, "the type of its IDs is unknown; pass --type")
-		auditSame(t, "findings", audit(t, db, 1, "invoices", "--type", "snowflake").counts(), "malformed 1 [-1]", "zero 1 [0]")
+		wantFailure(t, sortkey(t, db, "audit invoices"), 2, "the type of its IDs is unknown; pass --type")
+		auditSame(t, "findings", audit(t, db, 1, "invoices --type snowflake").counts(), "malformed 1 [-1]", "zero 1 [0]")
 		if a := audit(t, db, 0, "orders"); a.Rows != 1 {
 			t.Errorf("got %d rows, want 1", a.Rows)
 		}
-		wantFailure(t, sortkey(t, db, "audit", "orders", "--created-at", "times"), 2, "the column is of type timestamp with time zone[]; want timestamp")
-		wantFailure(t, sortkey(t, db, "audit", "loose.id", "--type", "snowflake"), 2, "has no index")
-		wantFailure(t, sortkey(t, db, "audit", "orders", "--schema", "no schema"), 2, "--schema", "--help for the usage")
+		wantFailure(t, sortkey(t, db, "audit orders --created-at times"), 2, "the column is of type timestamp with time zone[]; want timestamp")
+		wantFailure(t, sortkey(t, db, "audit loose.id --type snowflake"), 2, "has no index")
+		wantFailure(t, sortkey(t, db, "audit orders --schema", "no schema"), 2, "--schema", "--help for the usage")
 		for _, other := range []string{"parent", "child"} {
 			wantFailure(t, sortkey(t, db, "audit", other, "grandchild"), 2, "have rows in common", "name the parent alone")
 		}
 
 		// A view in the search_path before pg_catalog is not the catalog.
 		db.Exec(t, "CREATE FUNCTION public.trap() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$; CREATE VIEW public.pg_class AS SELECT * FROM pg_catalog.pg_class WHERE public.trap()")
-		audit(t, withURL(t, db, func(u *url.URL) {
-			q := u.Query()
-			q.Set("search_path", "public, pg_catalog")
-			u.RawQuery = q.Encode()
-		}), 0, "orders")
+		audit(t, withSetting(t, db, "search_path", "public, pg_catalog"), 0, "orders")
 	})
 }
 
 // Without USAGE on the schema, the layout of an installation and its pools are unknown.
 func TestAuditForbidden(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		must(t, db, "migrate", "up", "--epoch", "2010-01-01", "--bits", "2/4/16")
+		must(t, db, "migrate up --epoch 2010-01-01 --bits 2/4/16")
 		db.Exec(t, `CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY);
 			INSERT INTO orders SELECT sortkey.snowflake_at(now() - interval '1 day', n, 3) FROM generate_series(1, 100) n`)
 		reader, role := asRole(t, db)
 		db.Exec(t, "GRANT SELECT ON orders TO "+role)
-		wantFailure(t, sortkey(t, reader, "audit", "orders"), 2, "lacks USAGE on schema sortkey, so the layout of its IDs is unknown")
-		a := audit(t, reader, 0, "orders", "--type", "snowflake", "--epoch", "2010-01-01", "--bits", "2/4/16")
+		wantFailure(t, sortkey(t, reader, "audit orders"), 2, "lacks USAGE on schema sortkey, so the layout of its IDs is unknown")
+		a := audit(t, reader, 0, "orders --type snowflake --epoch 2010-01-01 --bits 2/4/16")
 		if f := a.Findings[4]; f.Checked {
 			t.Errorf("the role cannot read the pools, but audit checked them: %+v", f)
 		}
 
 		// Nor does audit take the pools of another database for all.
 		other := auditDatabase(t, db)
-		must(t, other, "migrate", "up", "--epoch", "2010-01-01", "--bits", "2/4/16")
+		must(t, other, "migrate up --epoch 2010-01-01 --bits 2/4/16")
 		other.Exec(t, "CREATE TABLE orders (id bigint PRIMARY KEY); SELECT sortkey.reserve_node('snowflake', 9, 'tests'); GRANT USAGE ON SCHEMA sortkey TO "+role+`;
 			GRANT SELECT ON orders, sortkey.node_status, sortkey.node_pool TO `+role)
 		otherReader := withURL(t, reader, func(u *url.URL) { u.Path = "/" + other.Name })
-		a = audit(t, reader, 0, "orders", "--type", "snowflake", "--epoch", "2010-01-01", "--bits", "2/4/16", "-d", otherReader.URL, "-d", reader.URL)
+		a = audit(t, reader, 0, "orders --type snowflake --epoch 2010-01-01 --bits 2/4/16 -d", otherReader.URL, "-d", reader.URL)
 		if f := a.Findings[4]; f.Checked {
 			t.Errorf("the role cannot read the pools of one database, but audit checked node numbers: %+v", f)
 		}
@@ -720,32 +609,11 @@ func TestAuditForbidden(t *testing.T) {
 func TestAuditLayouts(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		other := auditDatabase(t, db)
-		must(t, db, "migrate", "up")
-		must(t, other, "migrate", "up", "--si-epoch", "2026-01-01")
+		must(t, db, "migrate up")
+		must(t, other, "migrate up --si-epoch 2026-01-01")
 		for _, d := range []*pgtest.DB{db, other} {
 			d.Exec(t, "CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY)")
 		}
-		audit(t, db, 0, "orders", "-d", db.URL, "-d", other.URL)
-	})
-}
-
-// A terminated session is an error of doctor, not a problem of the database.
-func TestDoctorTerminated(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		auditInstall(t, db)
-		conn := db.Conn(t)
-		tx, err := db.Conn(t).Begin(t.Context())
-		pgtest.Must(t, err)
-		_, err = tx.Exec(t.Context(), "LOCK TABLE sortkey.layout")
-		pgtest.Must(t, err)
-		done := make(chan result)
-		go func() { done <- finish(t, command(db, "doctor")) }()
-		pgtest.Eventually(t, "doctor waits for the lock", func() error {
-			if n := pgtest.Value[int](t, conn, "SELECT count(pg_terminate_backend(pid))::int FROM pg_stat_activity WHERE application_name = 'sortkey' AND datname = current_database() AND wait_event_type = 'Lock'"); n == 0 {
-				return fmt.Errorf("no session waits")
-			}
-			return nil
-		})
-		wantFailure(t, <-done, 2, "terminating connection")
+		audit(t, db, 0, "orders -d", db.URL, "-d", other.URL)
 	})
 }

@@ -1,12 +1,19 @@
 package command_test
 
 import (
-	"context"
+	"fmt"
+	"net"
 	"net/url"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
@@ -17,42 +24,141 @@ func TestConnectionErrors(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		u, err := url.Parse(db.URL)
 		pgtest.Must(t, err)
-		user := u.User
-		place := "sortkey: connect to " + u.Host + " as "
-		u.User = url.UserPassword(user.Username(), "hunter2")
-		r := sortkey(t, nil, "migrate", "status", "--database", u.String())
-		if !strings.HasPrefix(r.errs, place+user.Username()+", database "+db.Name+": FATAL: password authentication failed") ||
-			strings.Contains(r.errs, "tls") || strings.Contains(r.errs, "hunter2") || r.code != 2 {
-			t.Errorf("wrong password: got %+v", r)
+		place := "sortkey: connect to " + u.Host + " as " + u.User.Username() + ", database "
+		for _, tt := range []struct {
+			change func(*url.URL)
+			want   string
+		}{
+			{func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "hunter2") }, db.Name + ": FATAL: password authentication failed"},
+			{func(u *url.URL) { u.Path = "/missing" }, `missing: FATAL: database "missing" does not exist (SQLSTATE 3D000); check the name`},
+		} {
+			r := sortkey(t, withURL(t, db, tt.change), "migrate status")
+			if r.code != 2 || !strings.HasPrefix(r.errs, place+tt.want) || strings.Contains(r.errs, "tls") || strings.Contains(r.errs, "hunter2") {
+				t.Errorf("got %+v, want %s", r, place+tt.want)
+			}
 		}
-		u.User, u.Path = user, "/missing"
-		r = sortkey(t, nil, "migrate", "status", "--database", u.String())
-		if r.code != 2 || !strings.HasPrefix(r.errs, place+user.Username()+`, database missing: FATAL: database "missing" does not exist (SQLSTATE 3D000); check the name`) {
-			t.Errorf("missing database: got %+v", r)
+	})
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	pgtest.Must(t, err)
+	pgtest.Must(t, listener.Close())
+	down := "postgres://shop:hunter2@" + listener.Addr().String() + "/shop"
+	began := time.Now()
+	for _, line := range []string{
+		"migrate up", "migrate down --yes", "migrate status", "migrate check", "partitions list", "partitions run --dry-run", "partitions run", "nodes list", "doctor",
+	} {
+		r := sortkey(t, nil, line, "-d", down)
+		wantFailure(t, r, 2, "connect", "connection refused")
+		if strings.Contains(r.errs, "hunter2") {
+			t.Errorf("%s: the password is in %q", line, r.errs)
+		}
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("%s, want at most 10s", took)
+	}
+}
+
+// A session that the server ends is an error of the command, not a problem of the
+// database.
+func TestTerminated(t *testing.T) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		probe := db.Conn(t)
+		for line, table := range map[string]string{"nodes list": "sortkey.node_lease", "doctor": "sortkey.layout"} {
+			release := hold(t, db, "LOCK TABLE "+table)
+			end := start(t, command(db, line))
+			awaitSession(t, probe, waits)
+			db.Exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sortkey' AND datname = current_database()")
+			wantFailure(t, end(), 2, "terminating connection due to administrator command")
+			release()
 		}
 	})
 }
 
-// A command whose connection the server ends fails.
-func TestLostConnection(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		must(t, db, "migrate", "up")
-		conn := db.SQL(t)
-		tx, err := conn.BeginTx(t.Context(), nil)
-		pgtest.Must(t, err)
-		defer func() { _ = tx.Rollback() }()
-		_, err = tx.ExecContext(t.Context(), "LOCK TABLE sortkey.node_lease IN ACCESS EXCLUSIVE MODE")
-		pgtest.Must(t, err)
-		results := make(chan result)
-		go func() { results <- sortkey(t, db, "nodes", "list") }()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		for ended := 0; ended == 0; time.Sleep(10 * time.Millisecond) {
-			pgtest.Must(t, conn.QueryRowContext(ctx, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-				WHERE application_name = 'sortkey' AND datname = current_database() AND wait_event_type = 'Lock'`).Scan(&ended))
+// interrupt interrupts a command and checks that it leaves nothing on the server.
+func interrupt(t *testing.T, probe *pgx.Conn, c *exec.Cmd, end func() result) {
+	t.Helper()
+	pgtest.Must(t, c.Process.Signal(syscall.SIGINT))
+	r := end()
+	wantFailure(t, r, 130)
+	wantText(t, r.errs, "sortkey: interrupted\n")
+	pgtest.Eventually(t, "the command has no session", func() error {
+		if s := sessions(t, probe, "true"); len(s) > 0 {
+			return fmt.Errorf("sessions %q", s)
 		}
-		if r := <-results; r.code != 2 || r.out != "" || !strings.Contains(r.errs, "terminating connection due to administrator command") {
-			t.Errorf("got %+v", r)
+		return nil
+	})
+}
+
+// An interrupt ends a command that waits for another session, and holds no locks.
+func TestInterrupt(t *testing.T) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		probe := db.Conn(t)
+		t.Run("migrate", func(t *testing.T) {
+			defer hold(t, db, "SELECT pg_advisory_lock(hashtextextended('sortkey migrations of keys', 0))")()
+			up := command(db, "migrate up --schema keys")
+			end := start(t, up)
+			awaitSession(t, probe, waits)
+			interrupt(t, probe, up, end)
+		})
+
+		// Run prints each step when it is done.
+		t.Run("partitions", func(t *testing.T) {
+			db.Exec(t, managedEvents("events", ", default_partition => false, retention => '1 day'")+oldPartition("events"))
+			defer hold(t, db, "SELECT FROM events")()
+			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+			pgtest.Must(t, err)
+			defer out.Close()
+			run := command(db, "partitions run --lock-timeout 24h")
+			run.Stdout = out
+			end := start(t, run)
+			awaitSession(t, probe, waits)
+			for range 2 {
+				text, err := os.ReadFile(out.Name())
+				pgtest.Must(t, err)
+				if !regexp.MustCompile(`^(create public\.events_p.*\n){5}$`).Match(text) {
+					t.Errorf("got %q, want 5 steps", text)
+				}
+				if run.ProcessState == nil {
+					interrupt(t, probe, run, end)
+				}
+			}
+		})
+
+		// Between the batches of an audit, there is no transaction.
+		t.Run("audit", func(t *testing.T) {
+			db.Exec(t, "CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g FROM generate_series(1, 20000) g")
+			slow := func() (c *exec.Cmd, end func() result) {
+				c = command(db, "audit big --type snowflake --rate 100")
+				end = start(t, c)
+				awaitSession(t, probe, readsBatches)
+				return c, end
+			}
+			c, end := slow()
+			time.Sleep(300 * time.Millisecond)
+			if s := sessions(t, probe, readsBatches+" AND state <> 'idle'"); len(s) > 0 {
+				t.Errorf("got sessions %q, want an idle one", s)
+			}
+			interrupt(t, probe, c, end)
+
+			c, end = slow()
+			defer hold(t, db, "LOCK TABLE big")()
+			awaitSession(t, probe, readsBatches+" AND "+waits)
+			interrupt(t, probe, c, end)
+		})
+	})
+}
+
+// Progress is a line on a terminal, too, before the message of an interrupt.
+func TestInterruptOnTerminal(t *testing.T) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g FROM generate_series(1, 20000) g; ANALYZE big")
+		audit := command(db, "audit big --type snowflake --rate 1000")
+		var out strings.Builder
+		audit.Stdout = &out
+		shown, code := onTerminal(t, audit, "rows/s", ctrlC)
+		lines := strings.Split(shown, "\n")
+		if code != 130 || out.Len() > 0 || len(lines) != 3 || !strings.Contains(lines[0], " of about 20,000 rows (") || lines[1] != "^Csortkey: interrupted" || lines[2] != "" {
+			t.Errorf("code %d, output %q, screen %q", code, out.String(), lines)
 		}
 	})
 }
@@ -63,15 +169,4 @@ func TestEndOfPipe(t *testing.T) {
 	if r.out != "141 0\n" || r.errs != "" {
 		t.Errorf("got %+v", r)
 	}
-}
-
-// A note can't forge a row.
-func TestForgedRow(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		must(t, db, "migrate", "up")
-		must(t, db, "nodes", "reserve", "sno", "7", "--note", "x\x1b[2K\nsno  8  held")
-		if out := must(t, db, "nodes", "list", "sno"); !strings.Contains(out, `x\u001b[2K\nsno  8  held`) || strings.Count(out, "\n") != 2 {
-			t.Errorf("got\n%s", out)
-		}
-	})
 }

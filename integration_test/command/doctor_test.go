@@ -3,7 +3,6 @@ package command_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,7 +34,7 @@ type diagnosis struct {
 // else.
 func diagnose(t *testing.T, db *pgtest.DB, args ...string) (d diagnosis) {
 	t.Helper()
-	r := sortkey(t, db, append([]string{"doctor", "-o", "json"}, args...)...)
+	r := sortkey(t, db, "doctor -o json", args...)
 	d.code = r.code
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil || r.errs != "" {
 		t.Fatalf("code %d: %v\n%s%s", r.code, err, r.out, r.errs)
@@ -92,8 +91,8 @@ const events = `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, body text
 
 // A healthy database has no findings.
 func TestDoctor(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
-		number := objects(t, must(t, db, "nodes", "reserve", "snowflake", "-o", "json"))[0]
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		number := objects(t, must(t, db, "nodes reserve snowflake -o json"))[0]
 		db.Exec(t, number["setting"].(string))
 		db.Exec(t, `CREATE TABLE t (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake()); INSERT INTO t DEFAULT VALUES;`)
 		db.Exec(t, events+`SELECT sortkey.manage_partitions('events', '1 day')`)
@@ -290,7 +289,7 @@ func TestDoctorFindings(t *testing.T) {
 			[]string{`generators problem next_sno: fails until .* UTC \((1 day|23 hours) from now\): .* such as next_sno\(0, 5\); end all sessions`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+			installed.One(t, func(t *testing.T, db *pgtest.DB) {
 				if tt.sql != "" {
 					db.Exec(t, strings.ReplaceAll(tt.sql, "DB", db.Name))
 				}
@@ -324,7 +323,7 @@ func then(setup func(*testing.T, *pgtest.DB), sql string) func(*testing.T, *pgte
 
 // --ignore and the comment on a table suppress findings, which the page still shows.
 func TestDoctorIgnore(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7)); CREATE TABLE u (id sortkey.snowflake PRIMARY KEY);
 			INSERT INTO t VALUES (sortkey.snowflake_at(now() + interval '1 day', 5, 8)); INSERT INTO u SELECT * FROM t`)
 		const t1, u1, number = `generators problem public\.t\.id: has a key`, `generators problem public\.u\.id: has a key`, `defaults problem column`
@@ -333,11 +332,11 @@ func TestDoctorIgnore(t *testing.T) {
 		wantFindings(t, diagnose(t, db, "--ignore", "key-ahead,node-unreserved"))
 		docs.One(t, "monitoring", "ignore").Replace("visits", "t").Run(t, db)
 		wantFindings(t, diagnose(t, db), u1, number)
-		r := sortkey(t, db, "doctor", "--ignore", "node-unreserved")
+		r := sortkey(t, db, "doctor --ignore node-unreserved")
 		wantMatch(t, r.out, `^ ignored public\.t\.id: has a key .*: a clock was wrong \[key-ahead\], by the comment on the table$`, `^ problem public\.u\.id: has .* \[key-ahead\]$`,
 			`^ ignored column public\.t\.id: uses .* \[node-unreserved\], by --ignore$`, `^1 problem, 2 suppressed$`)
 		db.Exec(t, `COMMENT ON TABLE u IS 'sortkey: ignore key-ahead'`)
-		if r := sortkey(t, db, "doctor", "--ignore", "node-unreserved"); r.code != 0 || !strings.HasSuffix(r.out, "\n3 suppressed\n") {
+		if r := sortkey(t, db, "doctor --ignore node-unreserved"); r.code != 0 || !strings.HasSuffix(r.out, "\n3 suppressed\n") {
 			t.Errorf("code %d\n%s", r.code, r.out)
 		}
 	})
@@ -345,21 +344,17 @@ func TestDoctorIgnore(t *testing.T) {
 
 // The remedies work: after them, the findings are gone.
 func TestDoctorRemedies(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7))`)
 		command, statement, _ := strings.Cut(diagnose(t, db).remedy(t), ", or ")
 		db.Exec(t, statement)
 		wantFindings(t, diagnose(t, db))
 		db.Exec(t, `ALTER TABLE t ALTER id SET DEFAULT sortkey.next_snowflake(8)`)
-		must(t, db, strings.Fields(strings.ReplaceAll(command, "7", "8"))[1:]...)
+		must(t, db, strings.TrimPrefix(strings.ReplaceAll(command, "7", "8"), "sortkey "))
 		db.Exec(t, `ALTER TABLE t ALTER id SET DEFAULT sortkey.next_snowflake(7)`)
 
 		// A setting in the connection string only.
-		own := withURL(t, db, func(u *url.URL) {
-			q := u.Query()
-			q.Set("options", "-csortkey.node=7")
-			u.RawQuery = q.Encode()
-		})
+		own := withSetting(t, db, "options", "-csortkey.node=7")
 		d := diagnose(t, own)
 		wantFindings(t, d, `setting warning sortkey\.node: 7 in this session only: its connection string or its role sets it → run ALTER DATABASE `+db.Name+` SET sortkey\.node = 7, and reconnect`)
 		db.Exec(t, strings.TrimSuffix(d.remedy(t), ", and reconnect"))
@@ -410,16 +405,15 @@ func TestDoctorWithoutInstallation(t *testing.T) {
 			t.Errorf("code %d, errors %q, output\n%s", r.code, r.errs, r.out)
 		}
 	})
-	wantFailure(t, sortkey(t, nil, "doctor", "-d", "postgres://127.0.0.1:1/x"), 2, "connect")
 	wantFailure(t, sortkey(t, nil, "doctor"), 2, "no database")
-	wantFailure(t, sortkey(t, nil, "doctor", "x"), 2, "unknown command")
-	wantFailure(t, sortkey(t, nil, "doctor", "--ignore", "pool"), 2, `--ignore "pool": want the ID of a rule: server-version, `)
-	wantFailure(t, sortkey(t, nil, "doctor", "--schema", "a b"), 2, `"a b"`, "--help for the usage")
+	wantFailure(t, sortkey(t, nil, "doctor x"), 2, "unknown command")
+	wantFailure(t, sortkey(t, nil, "doctor --ignore pool"), 2, `--ignore "pool": want the ID of a rule: server-version, `)
+	wantFailure(t, sortkey(t, nil, "doctor --schema", "a b"), 2, `"a b"`, "--help for the usage")
 }
 
 // A role sees as much as its privileges allow. The other checks are unknown.
 func TestDoctorPrivileges(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, events+`CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7)); SELECT sortkey.manage_partitions('events', '1 day')`)
 		db.Exec(t, `CALL sortkey.maintain_partitions()`)
 		claim(t, db, snowflakes, nodelease.Options{})
@@ -479,7 +473,7 @@ func TestDoctorStandby(t *testing.T) {
 		if !d.Server.InRecovery {
 			t.Error("in_recovery is false")
 		}
-		wantFailure(t, sortkey(t, db, "partitions", "run"), 2, "this server is a standby, which takes no steps; connect to the primary")
+		wantFailure(t, sortkey(t, db, "partitions run"), 2, "this server is a standby, which takes no steps; connect to the primary")
 	})
 }
 
@@ -517,20 +511,20 @@ func TestDoctorCitus(t *testing.T) {
 
 // A missing object of the installation is a problem, not unknown.
 func TestDamagedInstallation(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "DROP VIEW sortkey.node_status")
 		const missing = `installation problem schema sortkey: view sortkey.node_status is missing → restore it from a backup`
 		wantFindings(t, diagnose(t, db), missing, `claims problem claims: relation "sortkey\.node_status" does not exist → restore it from a backup`)
-		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, "schema sortkey: view sortkey.node_status is missing; restore it from a backup", "[object-missing]")
-		wantFailure(t, sortkey(t, db, "nodes", "list"), 2, `"sortkey.node_status" does not exist`, "run sortkey migrate check to list its missing objects")
+		wantFailure(t, sortkey(t, db, "migrate check"), 1, "schema sortkey: view sortkey.node_status is missing; restore it from a backup", "[object-missing]")
+		wantFailure(t, sortkey(t, db, "nodes list"), 2, `"sortkey.node_status" does not exist`, "run sortkey migrate check to list its missing objects")
 		db.Exec(t, "DROP VIEW sortkey.node_defaults CASCADE; DROP FUNCTION sortkey.sno_at; DROP DOMAIN sortkey.uid60")
-		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, "domain sortkey.uid60 is missing", "function sortkey.sno_at is missing", "view sortkey.node_defaults is missing", "view sortkey.node_problems is missing")
+		wantFailure(t, sortkey(t, db, "migrate check"), 1, "domain sortkey.uid60 is missing", "function sortkey.sno_at is missing", "view sortkey.node_defaults is missing", "view sortkey.node_problems is missing")
 	})
 }
 
 // An installation without the migration of the partitions.
 func TestOutdatedInstallation(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		list, err := migrations.List(migrations.Config{})
 		pgtest.Must(t, err)
 		for _, m := range slices.Backward(list[8:]) {
@@ -538,12 +532,12 @@ func TestOutdatedInstallation(t *testing.T) {
 		}
 		for _, remedy := range []string{"run sortkey migrate up", "continue with the tool that ran the others; sortkey migrate export writes the files for it"} {
 			for _, args := range []string{"partitions list", "partitions list events", "partitions run --dry-run", "partitions run"} {
-				wantFailure(t, sortkey(t, db, strings.Fields(args)...), 2, `schema "sortkey": migration 9 (partitions) of 9 is not installed; `+remedy)
+				wantFailure(t, sortkey(t, db, args), 2, `schema "sortkey": migration 9 (partitions) of 9 is not installed; `+remedy)
 			}
-			wantFailure(t, sortkey(t, db, "migrate", "check"), 1, `migration 9 (partitions) of 9 is not installed; `+remedy)
+			wantFailure(t, sortkey(t, db, "migrate check"), 1, `migration 9 (partitions) of 9 is not installed; `+remedy)
 			wantFindings(t, diagnose(t, db), `installation problem schema sortkey: 8 of 9 migrations, .* → `+remedy+"$", `partitions problem partitions: relation "sortkey.partitioned_table" does not exist → `+remedy+"$")
 			db.Exec(t, "DROP TABLE IF EXISTS sortkey_internal.goose_version")
 		}
-		wantFailure(t, sortkey(t, db, "migrate", "up"), 2, `schema "sortkey" has 8 migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export writes the files for it`)
+		wantFailure(t, sortkey(t, db, "migrate up"), 2, `schema "sortkey" has 8 migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export writes the files for it`)
 	})
 }

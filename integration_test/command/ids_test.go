@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,12 +65,11 @@ func TestIDsInSQL(t *testing.T) {
 			{"uuid7", "$1", -1, ""},
 		} {
 			name := strings.ReplaceAll(tt.name, "_", "-")
-			args := append(strings.Fields(tt.args), "-o", "json")
-			create := append([]string{"new", name, "-n", "3", "--at", at.Format(time.RFC3339Nano)}, args...)
+			create := fmt.Sprintf("new %s -n 3 --at %s -o json %s", name, at.Format(time.RFC3339Nano), tt.args)
 			if tt.node >= 0 {
-				create = append(create, "--node", strconv.Itoa(tt.node))
+				create += fmt.Sprint(" --node ", tt.node)
 			}
-			for sequence, line := range strings.Split(strings.TrimSpace(must(t, db, create...)), "\n") {
+			for sequence, line := range strings.Split(strings.TrimSpace(must(t, db, create)), "\n") {
 				var id struct{ ID, Int64, UUID string }
 				if err := json.Unmarshal([]byte(line), &id); err != nil {
 					t.Fatal(err)
@@ -117,11 +115,8 @@ func testRangeInSQL(t *testing.T, db *pgtest.DB, conn *sql.DB) {
 	db.Exec(t, `CREATE TABLE "order" AS SELECT sortkey.snowflake_at(t, 0, 1) AS "Key", sortkey.sno_at(t, 0, 0, 1) AS sno_id, sortkey.uuid7_floor(t) AS uuid_id
 		FROM generate_series('2026-01-31 15:00Z'::timestamptz, '2026-01-31 15:59Z', '1 minute') AS t`)
 	for _, args := range []string{`snowflake --column "order"."Key"`, "sno --column sno_id", "uuid7 --column uuid_id"} {
-		args := append([]string{"range", "-o", "json", "--since", "2026-01-31 15:10", "--until", "2026-01-31 15:15"}, strings.Fields(args)...)
 		var window struct{ Where string }
-		if err := json.Unmarshal([]byte(must(t, db, args...)), &window); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Must(t, json.Unmarshal([]byte(must(t, db, "range -o json "+args, "--since", "2026-01-31 15:10", "--until", "2026-01-31 15:15")), &window))
 		var rows int
 		if err := conn.QueryRowContext(t.Context(), `SELECT count(*) FROM "order" WHERE `+window.Where).Scan(&rows); err != nil || rows != 5 {
 			t.Errorf("%s: got %d rows, error %v; want 5", window.Where, rows, err)
@@ -141,7 +136,7 @@ func testTypeIDsInSQL(t *testing.T, db *pgtest.DB, conn *sql.DB) {
 			{id, "--form uuid " + typeID},
 			{typeID[len("order_line_"):], "--form typeid " + id},
 		} {
-			if got := must(t, db, append([]string{"inspect"}, strings.Fields(tt.args)...)...); got != tt.want+"\n" {
+			if got := must(t, db, "inspect "+tt.args); got != tt.want+"\n" {
 				t.Errorf("inspect %s: got %s, SQL has %s", tt.args, got, tt.want)
 			}
 		}

@@ -2,10 +2,7 @@ package command_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,11 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/creack/pty"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
@@ -38,36 +32,36 @@ func migrationLines(t *testing.T, done string) []string {
 
 func TestMigrate(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, "schema sortkey: sortkey is not installed; run sortkey migrate up [not-installed]\n")
-		wantFailure(t, sortkey(t, db, "migrate", "check", "-o", "json"), 1,
+		wantFailure(t, sortkey(t, db, "migrate check"), 1, "schema sortkey: sortkey is not installed; run sortkey migrate up [not-installed]\n")
+		wantFailure(t, sortkey(t, db, "migrate check -o json"), 1,
 			`{"ok":false,"findings":[{"id":"not-installed","area":"installation","status":"problem","subject":"schema sortkey","detail":"sortkey is not installed","remedy":"run sortkey migrate up"}]}`+"\n")
-		status := strings.Split(must(t, db, "migrate", "status"), "\n")
+		status := strings.Split(must(t, db, "migrate status"), "\n")
 		if len(status) != len(migrationLines(t, ""))+2 || status[0] != "VERSION  NAME          APPLIED" || status[1] != "      1  schema        -" {
 			t.Errorf("status: got %q", status)
 		}
-		if out := must(t, db, "migrate", "status", "-o", "json"); !strings.HasPrefix(out, `{"version":1,"name":"schema","applied_at":null}`+"\n") {
+		if out := must(t, db, "migrate status -o json"); !strings.HasPrefix(out, `{"version":1,"name":"schema","applied_at":null}`+"\n") {
 			t.Errorf("status: got %q", out)
 		}
-		if out := must(t, db, "migrate", "down", "--yes"); out != "nothing to do: schema sortkey has no migrations\n" {
+		if out := must(t, db, "migrate down --yes"); out != "nothing to do: schema sortkey has no migrations\n" {
 			t.Errorf("down: got %q", out)
 		}
 
-		if out, want := must(t, db, "migrate", "up"), strings.Join(migrationLines(t, "installed"), ""); out != want {
+		if out, want := must(t, db, "migrate up"), strings.Join(migrationLines(t, "installed"), ""); out != want {
 			t.Errorf("up: got %q, want %q", out, want)
 		}
-		if out := must(t, db, "migrate", "up"); out != "nothing to do: schema sortkey has all migrations\n" {
+		if out := must(t, db, "migrate up"); out != "nothing to do: schema sortkey has all migrations\n" {
 			t.Errorf("up again: got %q", out)
 		}
-		if out := must(t, db, "migrate", "up", "-o", "json"); out != "" {
+		if out := must(t, db, "migrate up -o json"); out != "" {
 			t.Errorf("up again in JSON: got %q", out)
 		}
-		if out := must(t, db, "migrate", "check"); out != "ok: the installation in schema sortkey has no problems\n" {
+		if out := must(t, db, "migrate check"); out != "ok: the installation in schema sortkey has no problems\n" {
 			t.Errorf("check: got %q", out)
 		}
-		if out := must(t, db, "migrate", "check", "-o", "json"); out != `{"ok":true,"findings":[]}`+"\n" {
+		if out := must(t, db, "migrate check -o json"); out != `{"ok":true,"findings":[]}`+"\n" {
 			t.Errorf("check: got %q", out)
 		}
-		for line := range strings.Lines(must(t, db, "migrate", "status", "-o", "json")) {
+		for line := range strings.Lines(must(t, db, "migrate status -o json")) {
 			var m struct {
 				AppliedAt time.Time `json:"applied_at"`
 			}
@@ -76,7 +70,7 @@ func TestMigrate(t *testing.T) {
 				t.Errorf("status: got %s", line)
 			}
 		}
-		if out := must(t, db, "migrate", "status"); strings.Contains(out, "-\n") || !strings.Contains(out, "  partitions    2") {
+		if out := must(t, db, "migrate status"); strings.Contains(out, "-\n") || !strings.Contains(out, "  partitions    2") {
 			t.Errorf("status: got %s", out)
 		}
 
@@ -85,7 +79,7 @@ func TestMigrate(t *testing.T) {
 			OK       bool
 			Findings []struct{ ID, Subject, Detail, Remedy string }
 		}
-		r := sortkey(t, db, "migrate", "check", "-o", "json")
+		r := sortkey(t, db, "migrate check -o json")
 		pgtest.Must(t, json.Unmarshal([]byte(r.out), &check))
 		if r.code != 1 || check.OK || len(check.Findings) != 2 {
 			t.Fatalf("check: code %d, %+v", r.code, check)
@@ -97,20 +91,20 @@ func TestMigrate(t *testing.T) {
 		for _, f := range check.Findings {
 			lines += fmt.Sprintf("%s: %s; %s [%s]\n", f.Subject, f.Detail, f.Remedy, f.ID)
 		}
-		if r := sortkey(t, db, "migrate", "check"); r.code != 1 || r.out != lines {
+		if r := sortkey(t, db, "migrate check"); r.code != 1 || r.out != lines {
 			t.Errorf("check: got %+v, want %q", r, lines)
 		}
 
-		wantFailure(t, sortkey(t, db, "migrate", "down"), 2, "pass --yes")
-		wantFailure(t, sortkey(t, db, "migrate", "down", "--yes"), 2, "default value for column other of table public.orders depends on function sortkey.next_spread64(integer)", "drop or change the dependent objects first")
+		wantFailure(t, sortkey(t, db, "migrate down"), 2, "pass --yes")
+		wantFailure(t, sortkey(t, db, "migrate down --yes"), 2, "default value for column other of table public.orders depends on function sortkey.next_spread64(integer)", "drop or change the dependent objects first")
 		db.Exec(t, "INSERT INTO orders DEFAULT VALUES; DROP TABLE orders")
 		want := migrationLines(t, "removed")
 		slices.Reverse(want)
-		if out := must(t, db, "migrate", "down", "--yes"); out != strings.Join(want, "") {
+		if out := must(t, db, "migrate down --yes"); out != strings.Join(want, "") {
 			t.Errorf("down: got %q, want %q", out, want)
 		}
-		must(t, db, "migrate", "up", "--schema", "keys")
-		if out := must(t, db, "migrate", "down", "--schema", "keys", "--yes", "-o", "json"); !strings.HasSuffix(out, `{"version":1,"name":"schema"}`+"\n") {
+		must(t, db, "migrate up --schema keys")
+		if out := must(t, db, "migrate down --schema keys --yes -o json"); !strings.HasSuffix(out, `{"version":1,"name":"schema"}`+"\n") {
 			t.Errorf("down: got %q", out)
 		}
 		if schemas := pgtest.Value[int](t, db.Conn(t), "SELECT count(*)::integer FROM pg_namespace WHERE nspname ~ 'sortkey|keys'"); schemas != 0 {
@@ -124,7 +118,7 @@ func TestMigrateLayouts(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		config := migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), WorkerBits: 10, SequenceBits: 12}}
 		layout := []string{"--epoch", "2026-01-01", "--bits", "0/10/12"}
-		must(t, db, append([]string{"migrate", "up"}, layout...)...)
+		must(t, db, "migrate up", layout...)
 		pgtest.Must(t, migrations.Check(t.Context(), db.SQL(t), config))
 
 		// An older installation, without the last migration.
@@ -132,45 +126,45 @@ func TestMigrateLayouts(t *testing.T) {
 		pgtest.Must(t, err)
 		last := list[len(list)-1]
 		db.Exec(t, last.Down+"DELETE FROM sortkey_internal.goose_version WHERE version_id = "+strconv.Itoa(last.Version))
-		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, fmt.Sprintf("migration %d (%s) of %[1]d is not installed", last.Version, last.Name), "; run sortkey migrate up [migration-missing]\n")
-		if out := must(t, db, "migrate", "up"); out != fmt.Sprintf("installed %d %s\n", last.Version, last.Name) {
+		wantFailure(t, sortkey(t, db, "migrate check"), 1, fmt.Sprintf("migration %d (%s) of %[1]d is not installed", last.Version, last.Name), "; run sortkey migrate up [migration-missing]\n")
+		if out := must(t, db, "migrate up"); out != fmt.Sprintf("installed %d %s\n", last.Version, last.Name) {
 			t.Errorf("upgrade: got %q", out)
 		}
 		pgtest.Must(t, migrations.Check(t.Context(), db.SQL(t), config))
 
-		must(t, db, "migrate", "check")
-		must(t, db, append([]string{"migrate", "check"}, layout...)...)
-		wantFailure(t, sortkey(t, db, "migrate", "check", "--epoch", "2021-01-01"), 1, "its Snowflake layout is epoch 2026-01-01T00:00:00.000Z")
-		wantFailure(t, sortkey(t, db, "migrate", "up", "--bits", "5/5/12"), 2, "its Snowflake layout is epoch 2026-01-01T00:00:00.000Z")
+		must(t, db, "migrate check")
+		must(t, db, "migrate check", layout...)
+		wantFailure(t, sortkey(t, db, "migrate check --epoch 2021-01-01"), 1, "its Snowflake layout is epoch 2026-01-01T00:00:00.000Z")
+		wantFailure(t, sortkey(t, db, "migrate up --bits 5/5/12"), 2, "its Snowflake layout is epoch 2026-01-01T00:00:00.000Z")
 
 		// The flags of one type don't affect the other.
-		wantFailure(t, sortkey(t, db, "migrate", "check", "--si-epoch", "2026-02-01"), 1, "it has no functions for SnowflakeSI")
-		if out := must(t, db, "migrate", "up", "--si-epoch", "2026-02-01", "--si-bits", "6/7", "-o", "json"); out != `{"version":4,"name":"snowflake_si"}`+"\n" {
+		wantFailure(t, sortkey(t, db, "migrate check --si-epoch 2026-02-01"), 1, "it has no functions for SnowflakeSI")
+		if out := must(t, db, "migrate up --si-epoch 2026-02-01 --si-bits 6/7 -o json"); out != `{"version":4,"name":"snowflake_si"}`+"\n" {
 			t.Errorf("add snowflake-si: got %q", out)
 		}
 		config.SnowflakeSI = idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), MachineBits: 6, IndexBits: 7}
 		pgtest.Must(t, migrations.Check(t.Context(), db.SQL(t), config))
-		must(t, db, append([]string{"migrate", "up"}, layout...)...)
-		must(t, db, "migrate", "check")
-		wantFailure(t, sortkey(t, db, "migrate", "check", "--si-epoch", "2026-02-01"), 1, "its SnowflakeSI layout is base clock 2026-02-01T00:00:00.000Z; bits: machine 6, index 7")
-		must(t, db, "migrate", "down", "--yes")
+		must(t, db, "migrate up", layout...)
+		must(t, db, "migrate check")
+		wantFailure(t, sortkey(t, db, "migrate check --si-epoch 2026-02-01"), 1, "its SnowflakeSI layout is base clock 2026-02-01T00:00:00.000Z; bits: machine 6, index 7")
+		must(t, db, "migrate down --yes")
 	})
 }
 
 // up and down leave the installation of another tool to that tool.
 func TestMigrateForeign(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, must(t, nil, "migrate", "print", "--epoch", "2026-01-01"))
-		must(t, db, "migrate", "check")
-		if out := must(t, db, "migrate", "status"); strings.Contains(out, "-\n") {
+		db.Exec(t, must(t, nil, "migrate print --epoch 2026-01-01"))
+		must(t, db, "migrate check")
+		if out := must(t, db, "migrate status"); strings.Contains(out, "-\n") {
 			t.Errorf("status: got %s", out)
 		}
-		for _, args := range [][]string{{"migrate", "up"}, {"migrate", "down", "--yes"}} {
-			wantFailure(t, sortkey(t, db, args...), 2, "migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export")
+		for _, line := range []string{"migrate up", "migrate down --yes"} {
+			wantFailure(t, sortkey(t, db, line), 2, "migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export")
 		}
-		must(t, db, "migrate", "check")
+		must(t, db, "migrate check")
 		// The file fails on an installation.
-		if _, err := db.SQL(t).Exec(must(t, nil, "migrate", "print")); err == nil || !strings.Contains(err.Error(), "already installed") {
+		if _, err := db.SQL(t).Exec(must(t, nil, "migrate print")); err == nil || !strings.Contains(err.Error(), "already installed") {
 			t.Errorf("print again: got %v", err)
 		}
 	})
@@ -184,7 +178,7 @@ func TestMigrateExportPlain(t *testing.T) {
 			Written []string
 			Next    string
 		}
-		pgtest.Must(t, json.Unmarshal([]byte(must(t, nil, "migrate", "export", "--tool", "plain", "--output", "json", folder)), &export))
+		pgtest.Must(t, json.Unmarshal([]byte(must(t, nil, "migrate export --tool plain --output json", folder)), &export))
 		inside := "/tmp/" + db.Name
 		for _, path := range export.Written {
 			text, err := os.ReadFile(path)
@@ -197,7 +191,7 @@ func TestMigrateExportPlain(t *testing.T) {
 		if out, err := pgtest.Exec(t, db.Container(), "root", "env", "DATABASE_URL="+u.String(), "sh", "-c", strings.ReplaceAll(export.Next, "'"+folder+"'", inside)); err != nil {
 			t.Fatalf("%s: %v\n%s", export.Next, err, out)
 		}
-		must(t, db, "migrate", "check")
+		must(t, db, "migrate check")
 	})
 }
 
@@ -207,7 +201,7 @@ func TestMigrateConcurrently(t *testing.T) {
 		var group sync.WaitGroup
 		results := make([]result, 2)
 		for i := range results {
-			group.Go(func() { results[i] = sortkey(t, db, "migrate", "up") })
+			group.Go(func() { results[i] = sortkey(t, db, "migrate up") })
 		}
 		group.Wait()
 		var installed []string
@@ -225,38 +219,14 @@ func TestMigrateConcurrently(t *testing.T) {
 		if want := migrationLines(t, "installed"); !slices.Equal(installed, slices.Sorted(slices.Values(want))) {
 			t.Errorf("got %q, want %q", installed, want)
 		}
-		must(t, db, "migrate", "check")
-	})
-}
-
-// An interrupt ends up while it waits for another session.
-func TestMigrateInterrupted(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		conn := db.Conn(t)
-		_, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock(hashtextextended('sortkey migrations of sortkey', 0))")
-		pgtest.Must(t, err)
-		up := command(db, "migrate", "up")
-		var out, errs strings.Builder
-		up.Stdout, up.Stderr = &out, &errs
-		pgtest.Must(t, up.Start())
-		pgtest.Eventually(t, "up waits for the lock", func() error {
-			if pgtest.Value[bool](t, conn, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory' AND application_name = 'sortkey')") {
-				return nil
-			}
-			return errors.New("not yet")
-		})
-		pgtest.Must(t, up.Process.Signal(syscall.SIGINT))
-		_ = up.Wait()
-		if code := up.ProcessState.ExitCode(); code != 130 || out.String() != "" || errs.String() != "sortkey: interrupted\n" {
-			t.Errorf("code %d, output %q, errors %q", code, &out, &errs)
-		}
+		must(t, db, "migrate check")
 	})
 }
 
 // check, status and an up without work need only USAGE on the schema.
 func TestMigrateReadOnly(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		must(t, db, "migrate", "up", "--epoch", "2026-01-01")
+		must(t, db, "migrate up --epoch 2026-01-01")
 		reader, name := asRole(t, db)
 		for _, subcommand := range []string{"check", "status", "up"} {
 			wantFailure(t, sortkey(t, reader, "migrate", subcommand), 2, "permission denied", "GRANT USAGE ON SCHEMA sortkey")
@@ -265,57 +235,10 @@ func TestMigrateReadOnly(t *testing.T) {
 		for _, subcommand := range []string{"check", "status", "up"} {
 			must(t, reader, "migrate", subcommand)
 		}
-		wantFailure(t, sortkey(t, reader, "migrate", "down", "--yes"), 2, "must be owner")
-		must(t, db, "migrate", "check")
-		wantFailure(t, sortkey(t, reader, "migrate", "up", "--schema", "keys"), 2, "permission denied for database", "GRANT CREATE ON DATABASE")
+		wantFailure(t, sortkey(t, reader, "migrate down --yes"), 2, "must be owner")
+		must(t, db, "migrate check")
+		wantFailure(t, sortkey(t, reader, "migrate up --schema keys"), 2, "permission denied for database", "GRANT CREATE ON DATABASE")
 	})
-}
-
-// Without a server, commands fail at once, and don't show the password.
-func TestMigrateNoServer(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	pgtest.Must(t, err)
-	pgtest.Must(t, listener.Close())
-	down := &pgtest.DB{URL: "postgres://shop:hunter2@" + listener.Addr().String() + "/shop"}
-	began := time.Now()
-	for _, args := range [][]string{
-		{"migrate", "up"}, {"migrate", "down", "--yes"}, {"migrate", "status"}, {"migrate", "check"},
-		{"partitions", "list"}, {"partitions", "run", "--dry-run"}, {"partitions", "run"},
-	} {
-		r := sortkey(t, down, args...)
-		wantFailure(t, r, 2, "connection refused")
-		if strings.Contains(r.errs, "hunter2") {
-			t.Errorf("%v: the password is in %q", args, r.errs)
-		}
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("%s, want at most 10s", took)
-	}
-	if r := sortkey(t, nil, "migrate", "up", "--database", "postgres://shop:hunter2@host:port/shop"); r.code != 2 || strings.Contains(r.errs, "hunter2") {
-		t.Errorf("got %+v", r)
-	}
-}
-
-// typed runs a command on a terminal, and types an answer after its question.
-func typed(t *testing.T, db *pgtest.DB, answer string, args ...string) (shown string, code int) {
-	t.Helper()
-	cmd := command(db, args...)
-	terminal, err := pty.Start(cmd)
-	pgtest.Must(t, err)
-	defer terminal.Close()
-	var b strings.Builder
-	for buffer := make([]byte, 1024); ; {
-		n, err := terminal.Read(buffer)
-		if b.Write(buffer[:n]); err != nil { // on Linux, EIO instead of EOF
-			break
-		}
-		if strings.HasSuffix(b.String(), "type the name of the schema: ") {
-			_, err := io.WriteString(terminal, answer)
-			pgtest.Must(t, err)
-		}
-	}
-	_ = cmd.Wait()
-	return strings.ReplaceAll(b.String(), "\r\n", "\n"), cmd.ProcessState.ExitCode()
 }
 
 // On a terminal, down asks for the name of the schema.
@@ -323,21 +246,20 @@ func TestMigrateConfirmation(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		typed := func(answer string) (shown string, code int) {
 			t.Helper()
-			return typed(t, db, answer, "migrate", "down")
+			return onTerminal(t, command(db, "migrate down"), "type the name of the schema: ", answer)
 		}
-		must(t, db, "migrate", "up")
+		must(t, db, "migrate up")
 		question := "Down removes all objects of sortkey in schema sortkey of database " + db.Name + ".\nTo continue, type the name of the schema: "
 		if shown, code := typed("yes\n"); code != 2 || shown != question+"yes\nsortkey: down removed nothing: want the name of the schema, sortkey, got \"yes\"\n" {
 			t.Errorf("another answer: code %d, %q", code, shown)
 		}
-		const ctrlC, ctrlD = "\x03", "\x04"
 		if shown, code := typed(ctrlD); code != 2 || !strings.Contains(shown, `got ""`) {
 			t.Errorf("end of input: code %d, %q", code, shown)
 		}
 		if shown, code := typed(ctrlC); code != 130 || shown != question+"^C\nsortkey: interrupted\n" {
 			t.Errorf("interrupt: code %d, %q", code, shown)
 		}
-		must(t, db, "migrate", "check")
+		must(t, db, "migrate check")
 		if shown, code := typed("sortkey\n"); code != 0 || !strings.HasPrefix(shown, question+"sortkey\nremoved ") || !strings.HasSuffix(shown, "removed 1 schema\n") {
 			t.Errorf("the name: code %d, %q", code, shown)
 		}
@@ -349,10 +271,10 @@ func TestMigrateConfirmation(t *testing.T) {
 
 // Errors of package migrations have the words and remedies of the command.
 func TestMigrateWords(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		check := func(code int, args, want string) {
 			t.Helper()
-			r := sortkey(t, db, strings.Fields(args)...)
+			r := sortkey(t, db, args)
 			wantFailure(t, r, code, want)
 			for _, word := range []string{"migrations:", "run Up", "this process", "this Config", "while_held", "mismatch"} {
 				if strings.Contains(r.out+r.errs, word) {

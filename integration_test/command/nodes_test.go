@@ -15,11 +15,6 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-// withNodes is a database with an installation.
-var withNodes = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
-	pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
-})
-
 // claim claims a node number, as a program does.
 func claim(t *testing.T, db *pgtest.DB, pool nodelease.Pool, o nodelease.Options) *nodelease.Keeper {
 	t.Helper()
@@ -34,8 +29,8 @@ var snowflakes = nodelease.ForSnowflake(idtype.SnowflakeLayout{})
 
 // The lists show held, reserved and used numbers, and a holder whose clock is ahead.
 func TestNodesList(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
-		if out := must(t, db, "nodes", "list"); out != "" {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		if out := must(t, db, "nodes list"); out != "" {
 			t.Errorf("without pools: %q", out)
 		}
 		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
@@ -50,11 +45,11 @@ func TestNodesList(t *testing.T) {
 		db.Exec(t, "UPDATE sortkey.node_pool SET fenced_until = '2999-01-02 03:04:05Z'")
 
 		const fence = `2999-01-02 03:04:05\.000 UTC`
-		wantMatch(t, must(t, db, "nodes", "list"),
+		wantMatch(t, must(t, db, "nodes list"),
 			`^POOL SIZE HELD RESERVED FREE AHEAD FENCE LAYOUT$`,
 			`^snowflake 1024 2 1 1021 0 `+fence+` snowflake: epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12$`,
 			`^spread64-15 0 1 0 \(not used yet\)$`)
-		pools := objects(t, must(t, db, "nodes", "list", "-o", "json"))
+		pools := objects(t, must(t, db, "nodes list -o json"))
 		if len(pools) != 2 || pools[0]["held"] != 2.0 || pools[0]["free"] != 1021.0 || pools[0]["fenced_until"] != "2999-01-02T03:04:05Z" || pools[1]["size"] != nil {
 			t.Errorf("got %v", pools)
 		}
@@ -62,15 +57,15 @@ func TestNodesList(t *testing.T) {
 		if len(findings) != 2 || findings[0].(map[string]any)["id"] != "pool-fenced" || findings[1].(map[string]any)["id"] != "mark-ahead" || pools[1]["findings"] == nil {
 			t.Errorf("got findings %v", findings)
 		}
-		wantMatch(t, must(t, db, "nodes", "list"), `^ problem pool snowflake: fenced: .* \[pool-fenced\]$`, `^ warning number 1 of pool snowflake: high-water mark 1h0m2\ds ahead .* \[mark-ahead\]$`, `^ → correct the clock of orders 2$`)
-		abroad := command(db, "nodes", "list", "-o", "json")
+		wantMatch(t, must(t, db, "nodes list"), `^ problem pool snowflake: fenced: .* \[pool-fenced\]$`, `^ warning number 1 of pool snowflake: high-water mark 1h0m2\ds ahead .* \[mark-ahead\]$`, `^ → correct the clock of orders 2$`)
+		abroad := command(db, "nodes list -o json")
 		abroad.Env = append(abroad.Env, "TZ=Asia/Kolkata")
 		if r := finish(t, abroad); !strings.Contains(r.out, `"2999-01-02T03:04:05Z"`) {
 			t.Errorf("in another time zone: got %+v", r)
 		}
 
 		const stamp = `\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC`
-		out := must(t, db, "nodes", "list", "snowflake")
+		out := must(t, db, "nodes list snowflake")
 		wantMatch(t, out,
 			`^POOL NUMBER STATE HOLDER CLAIMED EXPIRES MARK SKEW TERM NOTE$`,
 			`^snowflake 0 held orders 1 (now|\d seconds? ago) \d+ seconds from now `+stamp+` \+2\d(\.\d)?s 1$`,
@@ -80,9 +75,9 @@ func TestNodesList(t *testing.T) {
 		if n := strings.Count(out, "\n"); n != 5 {
 			t.Errorf("got %d lines, want 5:\n%s", n, out)
 		}
-		wantMatch(t, must(t, db, "nodes", "list", "spread64"), `^spread64-15 63 reserved 0 imports$`)
+		wantMatch(t, must(t, db, "nodes list spread64"), `^spread64-15 63 reserved 0 imports$`)
 
-		numbers := objects(t, must(t, db, "nodes", "list", "--all", "--output", "json"))
+		numbers := objects(t, must(t, db, "nodes list --all --output json"))
 		if len(numbers) != 5 {
 			t.Fatalf("got %d numbers, want 5", len(numbers))
 		}
@@ -103,15 +98,15 @@ func TestNodesList(t *testing.T) {
 
 		// A holder that was killed: the number is free, but the holder could still renew.
 		db.Exec(t, "UPDATE sortkey.node_lease SET expires_at = clock_timestamp() - interval '2 minutes' WHERE number = 0")
-		wantMatch(t, must(t, db, "nodes", "list", "snowflake"), `^snowflake 0 free orders 1 (now|\d seconds? ago) 2 minutes ago `)
+		wantMatch(t, must(t, db, "nodes list snowflake"), `^snowflake 0 free orders 1 (now|\d seconds? ago) 2 minutes ago `)
 	})
 }
 
 // List prints the holder, the fields in IDs and the defaults of a number.
 func TestNodesShow(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1023)); CREATE TABLE u (id bigint DEFAULT sortkey.next_spread64(162))`)
-		wantMatch(t, must(t, db, "nodes", "list", "snowflake", "1023"), // before the first claim
+		wantMatch(t, must(t, db, "nodes list snowflake 1023"), // before the first claim
 			`^Pool snowflake$`, `^Number 1023$`, `^In IDs datacenter 31, worker 31$`, `^State free$`, `^High-water mark never used by a program$`,
 			`^Used by column public\.t\.id, default sortkey\.next_snowflake\(1023\)$`)
 		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
@@ -119,11 +114,11 @@ func TestNodesShow(t *testing.T) {
 		claim(t, db, nodelease.Pool{Name: "own", Size: 3, Layout: "of a program"}, nodelease.Options{})
 		db.Exec(t, "SELECT sortkey.reserve_node('spread64', 162, 'imports')")
 
-		wantMatch(t, must(t, db, "nodes", "list", "snowflake", "0"),
+		wantMatch(t, must(t, db, "nodes list snowflake 0"),
 			`^Pool snowflake \(1024 numbers\)$`, `^Layout snowflake: epoch`, `^State held$`, `^Holder orders 1$`, `^TTL 30s$`,
 			`^Claimed .* UTC \((now|\d seconds? ago)\)$`, `^Renewed .* UTC \((now|\d seconds? ago)\)$`, `^Expires .* UTC \(\d+ seconds from now\)$`, `^High-water mark .* UTC \(\+2\d(\.\d)?s\)$`, `^Claims so far 1$`)
 		for _, args := range []string{"spread64 162", "spread64-2 10"} {
-			got := objects(t, must(t, db, append([]string{"nodes", "list", "-o", "json"}, strings.Fields(args)...)...))[0]
+			got := objects(t, must(t, db, "nodes list -o json "+args))[0]
 			fields, defaults := got["fields"].(map[string]any), got["defaults"].([]any)
 			if got["pool"] != "spread64-2" || got["number"] != 10.0 || got["state"] != "reserved" || got["note"] != "imports" ||
 				fields["generator"] != 10.0 || fields["cluster"] != 2.0 || len(defaults) != 1 || defaults[0].(map[string]any)["name"] != "public.u.id" {
@@ -134,10 +129,10 @@ func TestNodesShow(t *testing.T) {
 		for i := range 11 {
 			db.Exec(t, fmt.Sprintf("CREATE TABLE p%d PARTITION OF p FOR VALUES FROM (%[1]d) TO (%d)", i, i+1))
 		}
-		if out := must(t, db, "nodes", "list", "snowflake", "7"); strings.Count(out, "default sortkey") != 10 || !strings.Contains(out, "  (and 2 more)\n") {
+		if out := must(t, db, "nodes list snowflake 7"); strings.Count(out, "default sortkey") != 10 || !strings.Contains(out, "  (and 2 more)\n") {
 			t.Errorf("with 12 defaults: got\n%s", out)
 		}
-		if out := must(t, db, "nodes", "list", "own", "2"); strings.Contains(out, "In IDs") || !strings.Contains(out, "of a program") {
+		if out := must(t, db, "nodes list own 2"); strings.Contains(out, "In IDs") || !strings.Contains(out, "of a program") {
 			t.Errorf("a pool of another layout: got\n%s", out)
 		}
 		for args, want := range map[string]string{
@@ -148,17 +143,17 @@ func TestNodesShow(t *testing.T) {
 			"snowflake x":    `node number "x": want 0 to 65535`,
 			"snowflake 1 2":  "accepts at most 2 arg(s), received 3",
 		} {
-			wantFailure(t, sortkey(t, db, append([]string{"nodes", "list"}, strings.Fields(args)...)...), 2, want)
+			wantFailure(t, sortkey(t, db, "nodes list "+args), 2, want)
 		}
 	})
 }
 
 // Reserve without a number chooses one that nobody uses, also in concurrent commands.
 func TestNodesReserve(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(), other bigint DEFAULT sortkey.next_snowflake(1023));
 			SELECT sortkey.reserve_node('snowflake', 1022, 'imports')`)
-		out := must(t, db, "nodes", "reserve", "snowflake")
+		out := must(t, db, "nodes reserve snowflake")
 		statement := fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = 1021;", db.Name)
 		want := fmt.Sprintf("Reserved number 1021 of pool snowflake: defaults of %s\nFor column defaults, run this statement and reconnect:\n\n  %s\n", db.Name, statement)
 		if out != want {
@@ -175,7 +170,7 @@ func TestNodesReserve(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				r := sortkey(t, db, "nodes", "reserve", "spread64", "--note", "site", "-o", "json")
+				r := sortkey(t, db, "nodes reserve spread64 --note site -o json")
 				mu.Lock()
 				defer mu.Unlock()
 				if r.code != 0 {
@@ -202,53 +197,53 @@ func TestNodesReserve(t *testing.T) {
 
 // Reserve takes a number neither from a holder nor from another reservation.
 func TestNodesReserveOfOthers(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		pool := nodelease.Pool{Name: "own", Size: 2, Layout: "of a program"}
-		wantFailure(t, sortkey(t, db, "nodes", "reserve", "snowflake-si"), 2, `pool "snowflake-si" doesn't exist yet, and its size is unknown: pass a NUMBER`)
+		wantFailure(t, sortkey(t, db, "nodes reserve snowflake-si"), 2, `pool "snowflake-si" doesn't exist yet, and its size is unknown: pass a NUMBER`)
 		k := claim(t, db, pool, nodelease.Options{Holder: "orders 1", TTL: 3 * time.Second})
-		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "0", "--note", "mine"), 2, `number 0 of pool own is held by "orders 1" until `, "or stop the holder")
+		wantFailure(t, sortkey(t, db, "nodes reserve own 0 --note mine"), 2, `number 0 of pool own is held by "orders 1" until `, "or stop the holder")
 		db.Exec(t, "SELECT sortkey.reserve_node('own', 0, 'mine', while_held => true)")
-		wantMatch(t, must(t, db, "nodes", "list", "own"), `^own 0 held orders 1 .* mine$`)
+		wantMatch(t, must(t, db, "nodes list own"), `^own 0 held orders 1 .* mine$`)
 		pgtest.Must(t, k.Close())
 		// The server's clock must be a second past the high-water mark.
-		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "0", "--note", "mine"), 2, "number 0 of pool own may have been used until 2", "UTC; run the command again", "choose another number")
+		wantFailure(t, sortkey(t, db, "nodes reserve own 0 --note mine"), 2, "number 0 of pool own may have been used until 2", "UTC; run the command again", "choose another number")
 		pgtest.Eventually(t, "the clock is past the mark", func() error {
-			if r := sortkey(t, db, "nodes", "reserve", "own", "0", "--note", "mine"); r.code != 0 {
+			if r := sortkey(t, db, "nodes reserve own 0 --note mine"); r.code != 0 {
 				return fmt.Errorf("%s", r.errs)
 			}
 			return nil
 		})
-		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "0", "--note", "yours"), 2, "cannot reserve number 0 of pool own for 'yours': it is reserved for 'mine'", "cancel its reservation with unreserve_node")
+		wantFailure(t, sortkey(t, db, "nodes reserve own 0 --note yours"), 2, "cannot reserve number 0 of pool own for 'yours': it is reserved for 'mine'", "cancel its reservation with unreserve_node")
 
-		if out := must(t, db, "nodes", "reserve", "own", "--note", "last"); out != "Reserved number 1 of pool own: last\n" {
+		if out := must(t, db, "nodes reserve own --note last"); out != "Reserved number 1 of pool own: last\n" {
 			t.Errorf("got %q", out)
 		}
-		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own"), 2, "pool own has no free number among its 2 numbers")
-		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "2"), 2, "number 2 of pool own is out of range; want 0 to 1")
+		wantFailure(t, sortkey(t, db, "nodes reserve own"), 2, "pool own has no free number among its 2 numbers")
+		wantFailure(t, sortkey(t, db, "nodes reserve own 2"), 2, "number 2 of pool own is out of range; want 0 to 1")
 	})
 }
 
 // Release cancels a reservation, and takes a number away from its holder with --force.
 func TestNodesRelease(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1023));
 			SELECT sortkey.reserve_node('snowflake', n, 'defaults of shop') FROM generate_series(1021, 1023) n`)
-		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "1023"), 2,
+		wantFailure(t, sortkey(t, db, "nodes release snowflake 1023"), 2,
 			"number 1023 of pool snowflake is reserved, and may be used by column public.t.id (default sortkey.next_snowflake(1023)); first change the default, and end the sessions")
-		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "1023", "--force"), 2, "number 1023 of pool snowflake is reserved, and may be used by")
+		wantFailure(t, sortkey(t, db, "nodes release snowflake 1023 --force"), 2, "number 1023 of pool snowflake is reserved, and may be used by")
 		db.Exec(t, "DROP TABLE t")
-		wantMatch(t, must(t, db, "nodes", "release", "snowflake", "1023"),
+		wantMatch(t, must(t, db, "nodes release snowflake 1023"),
 			`^Released number 1023 of pool snowflake: defaults of shop. Programs can claim it after its high-water mark, .* UTC\.$`,
 			`^Sessions that have used the number can still use it until they end\.$`)
-		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "1023"), 2, "number 1023 of pool snowflake is free already")
-		got := objects(t, must(t, db, "nodes", "release", "snowflake", "1022", "-o", "json"))[0]
+		wantFailure(t, sortkey(t, db, "nodes release snowflake 1023"), 2, "number 1023 of pool snowflake is free already")
+		got := objects(t, must(t, db, "nodes release snowflake 1022 -o json"))[0]
 		if got["released"] != "reservation" || got["note"] != "defaults of shop" || got["holder"] != nil || got["mark"] == nil {
 			t.Errorf("got %v", got)
 		}
 
 		k := claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1", TTL: 3 * time.Second})
-		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "0"), 2, `number 0 of pool snowflake is held by "orders 1" (until `, "pass --force")
-		wantMatch(t, must(t, db, "nodes", "release", "snowflake", "0", "--force"), `^Took number 0 of pool snowflake away from orders 1. Programs can claim it after`)
+		wantFailure(t, sortkey(t, db, "nodes release snowflake 0"), 2, `number 0 of pool snowflake is held by "orders 1" (until `, "pass --force")
+		wantMatch(t, must(t, db, "nodes release snowflake 0 --force"), `^Took number 0 of pool snowflake away from orders 1. Programs can claim it after`)
 		select {
 		case <-k.Lost():
 		case <-time.After(time.Minute):
@@ -260,32 +255,32 @@ func TestNodesRelease(t *testing.T) {
 // Release refuses a reservation that a setting of any role may use. --force is for
 // claims only.
 func TestNodesReleaseOfSetting(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		_, role := asRole(t, db)
 		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 5, 'x'), sortkey.reserve_node('spread64', 5, 'x'), sortkey.reserve_node('sno', 6, 'x')")
 		reset := "RESET sortkey.node"
 		for _, target := range []string{"DATABASE " + db.Name, "ROLE " + role + " IN DATABASE " + db.Name, "ROLE " + role} {
 			db.Exec(t, "ALTER "+target+" SET sortkey.node = 5")
 			for _, args := range []string{"snowflake 5", "snowflake 5 --force", "spread64 5", "spread64-5 0 --force"} {
-				r := sortkey(t, db, append([]string{"nodes", "release"}, strings.Fields(args)...)...)
+				r := sortkey(t, db, "nodes release "+args)
 				wantFailure(t, r, 2, "is reserved, and may be used by the setting sortkey.node; first run ALTER "+target+" "+reset+", and end the sessions")
 			}
 			db.Exec(t, "ALTER "+target+" "+reset)
 		}
 		db.Exec(t, "ALTER DATABASE "+db.Name+" SET sortkey.node = 5")
-		must(t, db, "nodes", "release", "sno", "6")
+		must(t, db, "nodes release sno 6")
 		db.Exec(t, "ALTER DATABASE "+db.Name+" "+reset)
 		db.Exec(t, "CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2))")
-		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "5"), 2, "may be used by column public.t.id (default sortkey.next_snowflake((1 + (pg_backend_pid() % 2)))), whose number is no literal; first pass a literal in that default")
-		must(t, db, "nodes", "release", "spread64", "5") // of another format
+		wantFailure(t, sortkey(t, db, "nodes release snowflake 5"), 2, "may be used by column public.t.id (default sortkey.next_snowflake((1 + (pg_backend_pid() % 2)))), whose number is no literal; first pass a literal in that default")
+		must(t, db, "nodes release spread64 5") // of another format
 		db.Exec(t, "DROP TABLE t")
-		must(t, db, "nodes", "release", "snowflake", "5")
+		must(t, db, "nodes release snowflake 5")
 	})
 }
 
 // Numbers and pools that no format has are errors.
 func TestNodesReserveInvalid(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		for args, want := range map[string]string{
 			"snowflake 1024":  "number 1024 of pool snowflake is out of range; want 0 to 1023",
 			"spread64 1024":   "number 1024 of pool spread64 is out of range; want 0 to 1023",
@@ -295,29 +290,29 @@ func TestNodesReserveInvalid(t *testing.T) {
 			"spread64-16 3":   `pool "spread64-16" doesn't exist; want snowflake,`,
 			"snowflake -1":    "put -- before negative numbers",
 		} {
-			wantFailure(t, sortkey(t, db, append([]string{"nodes", "reserve"}, strings.Fields(args)...)...), 2, want, "--help for the usage")
+			wantFailure(t, sortkey(t, db, "nodes reserve "+args), 2, want, "--help for the usage")
 		}
-		must(t, db, "nodes", "reserve", "snowflake-si", "3")
+		must(t, db, "nodes reserve snowflake-si 3")
 
 		// A reservation of an older installation.
 		db.Exec(t, "INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')")
-		out := must(t, db, "nodes", "list", "snowflake", "1024")
+		out := must(t, db, "nodes list snowflake 1024")
 		wantMatch(t, out, `^In IDs out of range; want 0 to 1023$`, `^State reserved$`)
-		must(t, db, "nodes", "release", "snowflake", "1024")
+		must(t, db, "nodes release snowflake 1024")
 	})
 }
 
 // Rows that another tool has changed don't stop the lists.
 func TestNodesWithoutTimes(t *testing.T) {
-	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
 		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 2"})
 		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = NULL, expires_at = 'infinity', ttl = NULL, mark = 9223372036854775806 WHERE number = 0")
 		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = '-infinity', expires_at = NULL WHERE number = 1")
-		wantMatch(t, must(t, db, "nodes", "list", "snowflake"), `^snowflake 0 held orders 1 infinity infinity infinity 1$`, `^snowflake 1 free orders 2 -infinity .* UTC `)
-		wantMatch(t, must(t, db, "nodes", "list", "snowflake", "0"), `^Expires infinity \(infinity\)$`, `^High-water mark infinity \(infinity\)$`)
-		must(t, db, "nodes", "list", "snowflake", "1")
-		numbers := objects(t, must(t, db, "nodes", "list", "snowflake", "-o", "json"))
+		wantMatch(t, must(t, db, "nodes list snowflake"), `^snowflake 0 held orders 1 infinity infinity infinity 1$`, `^snowflake 1 free orders 2 -infinity .* UTC `)
+		wantMatch(t, must(t, db, "nodes list snowflake 0"), `^Expires infinity \(infinity\)$`, `^High-water mark infinity \(infinity\)$`)
+		must(t, db, "nodes list snowflake 1")
+		numbers := objects(t, must(t, db, "nodes list snowflake -o json"))
 		if n := numbers[0]; n["expires_at"] != "infinity" || n["mark"] != "infinity" || n["claimed_at"] != nil || n["skew_seconds"] != nil {
 			t.Errorf("got %v", n)
 		}
@@ -329,27 +324,26 @@ func TestNodesWithoutTimes(t *testing.T) {
 // without privileges.
 func TestNodesErrors(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		wantFailure(t, sortkey(t, nil, "nodes", "list"), 2, "no database: pass --database")
-		wantFailure(t, sortkey(t, nil, "nodes", "list", "-d", "postgres://127.0.0.1:1/x"), 2, "connect")
-		wantFailure(t, sortkey(t, db, "nodes", "list"), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
-		wantFailure(t, sortkey(t, db, "nodes", "list", "x", "--all"), 2, "--all lists the numbers of all pools")
+		wantFailure(t, sortkey(t, nil, "nodes list"), 2, "no database: pass --database")
+		wantFailure(t, sortkey(t, db, "nodes list"), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
+		wantFailure(t, sortkey(t, db, "nodes list x --all"), 2, "--all lists the numbers of all pools")
 
 		pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "keys"}))
-		if out := must(t, db, "nodes", "reserve", "sno", "--schema", "keys"); !strings.Contains(out, "SET keys.node = 65535") {
+		if out := must(t, db, "nodes reserve sno --schema keys"); !strings.Contains(out, "SET keys.node = 65535") {
 			t.Errorf("got\n%s", out)
 		}
 		reader, role := asRole(t, db)
-		wantFailure(t, sortkey(t, reader, "nodes", "list", "--schema", "keys"), 2, "permission denied", "GRANT USAGE ON SCHEMA keys TO "+role+"\n")
+		wantFailure(t, sortkey(t, reader, "nodes list --schema keys"), 2, "permission denied", "GRANT USAGE ON SCHEMA keys TO "+role+"\n")
 		for _, args := range []string{"migrate status", "migrate check", "migrate down --yes", "partitions list"} {
-			wantFailure(t, sortkey(t, reader, append(strings.Fields(args), "--schema", "keys")...), 2, "permission denied", "connect as the owner of schema keys, or run GRANT USAGE ON SCHEMA keys")
+			wantFailure(t, sortkey(t, reader, args+" --schema keys"), 2, "permission denied", "connect as the owner of schema keys, or run GRANT USAGE ON SCHEMA keys")
 		}
 		db.Exec(t, "GRANT USAGE ON SCHEMA keys TO "+role)
-		wantFailure(t, sortkey(t, reader, "nodes", "list", "--schema", "keys"), 2, "permission denied", "GRANT SELECT ON keys.node_pool, keys.node_status TO "+role)
+		wantFailure(t, sortkey(t, reader, "nodes list --schema keys"), 2, "permission denied", "GRANT SELECT ON keys.node_pool, keys.node_status TO "+role)
 		db.Exec(t, "GRANT SELECT ON keys.node_pool, keys.node_status TO "+role)
-		wantMatch(t, must(t, reader, "nodes", "list", "sno", "--schema", "keys"), `^sno 65535 reserved`)
-		wantFailure(t, sortkey(t, reader, "nodes", "reserve", "sno", "--schema", "keys"), 2, "permission denied", "GRANT EXECUTE ON FUNCTION keys.reserve_node TO "+role)
-		wantFailure(t, sortkey(t, reader, "nodes", "release", "sno", "65535", "--schema", "keys"), 2, "permission denied", "GRANT EXECUTE ON FUNCTION keys.unreserve_node TO "+role)
-		wantFailure(t, sortkey(t, reader, "migrate", "down", "--yes", "--schema", "keys"), 2, "connect as the owner of schema keys\n")
-		wantFailure(t, sortkey(t, reader, "migrate", "up"), 2, fmt.Sprintf("or run GRANT CREATE ON DATABASE %s TO %s\n", db.Name, role))
+		wantMatch(t, must(t, reader, "nodes list sno --schema keys"), `^sno 65535 reserved`)
+		wantFailure(t, sortkey(t, reader, "nodes reserve sno --schema keys"), 2, "permission denied", "GRANT EXECUTE ON FUNCTION keys.reserve_node TO "+role)
+		wantFailure(t, sortkey(t, reader, "nodes release sno 65535 --schema keys"), 2, "permission denied", "GRANT EXECUTE ON FUNCTION keys.unreserve_node TO "+role)
+		wantFailure(t, sortkey(t, reader, "migrate down --yes --schema keys"), 2, "connect as the owner of schema keys\n")
+		wantFailure(t, sortkey(t, reader, "migrate up"), 2, fmt.Sprintf("or run GRANT CREATE ON DATABASE %s TO %s\n", db.Name, role))
 	})
 }

@@ -1,14 +1,10 @@
 package command_test
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +15,11 @@ import (
 func managedEvents(table, options string) string {
 	return fmt.Sprintf(`CREATE TABLE %[1]s (id sortkey.snowflake PRIMARY KEY, v text) PARTITION BY RANGE (id);
 		SELECT sortkey.manage_partitions('%[1]s', every => '1 day'%[2]s);`, table, options)
+}
+
+// oldPartition are statements that create a partition of 2021 and before.
+func oldPartition(table string) string {
+	return fmt.Sprintf(`DO $$ BEGIN EXECUTE 'CREATE TABLE %[1]s_old PARTITION OF %[1]s FOR VALUES FROM (1) TO (' || sortkey.snowflake_floor('2022-01-01Z') || ')'; END $$;`, table)
 }
 
 // days returns a function that returns the midnight n days from now, in UTC. A test that begins right before a
@@ -46,16 +47,16 @@ func TestPartitions(t *testing.T) {
 		for _, subcommand := range []string{"list", "run"} {
 			wantFailure(t, sortkey(t, db, "partitions", subcommand), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
 		}
-		must(t, db, "migrate", "up")
-		if out := must(t, db, "partitions", "list"); out != "no managed tables: call sortkey.manage_partitions for a partitioned table\n" {
+		must(t, db, "migrate up")
+		if out := must(t, db, "partitions list"); out != "no managed tables: call sortkey.manage_partitions for a partitioned table\n" {
 			t.Errorf("list: got %q", out)
 		}
-		if out := must(t, db, "partitions", "list", "-o", "json") + must(t, db, "partitions", "run"); out != "" {
+		if out := must(t, db, "partitions list -o json") + must(t, db, "partitions run"); out != "" {
 			t.Errorf("list in JSON, and run: got %q", out)
 		}
 
 		db.Exec(t, "CREATE SCHEMA app; "+managedEvents("app.events", ", premake => 2, retention => '90 days', retention_action => 'drop'"))
-		if out, want := must(t, db, "partitions", "list"), `
+		if out, want := must(t, db, "partitions list"), `
 TABLE       FORMAT     EVERY  PREMAKE  RETENTION           PARTITIONS  SIZE  HORIZON  DEFAULT  TO DO
 app.events  snowflake  1 day        2  drop after 90 days           0  0 B   -        -        create 3, default 1
 
@@ -69,13 +70,13 @@ app.events  snowflake  1 day        2  drop after 90 days           0  0 B   -  
 			steps = append(steps, fmt.Sprintf("create %s (%s to %s)", name(n), date(n), date(n+1)))
 		}
 		steps = append(steps, "default app.events_default")
-		plan := must(t, db, "partitions", "run", "--dry-run")
+		plan := must(t, db, "partitions run --dry-run")
 		for _, step := range steps {
 			if !strings.Contains(plan, "-- "+step+"\nBEGIN;\nCREATE TABLE ") {
 				t.Errorf("plan: got\n%s\nwant %s", plan, step)
 			}
 		}
-		planned := objects(t, must(t, db, "partitions", "run", "--dry-run", "app.events", "-o", "json"))
+		planned := objects(t, must(t, db, "partitions run --dry-run app.events -o json"))
 		if first := planned[0]; len(planned) != len(steps) || first["table"] != "app.events" || first["action"] != "create" || first["partition"] != name(0) ||
 			first["from"] != date(0)+"T00:00:00Z" || first["to"] != date(1)+"T00:00:00Z" || first["outcome"] != "planned" || !strings.Contains(first["sql"].(string), "ATTACH PARTITION") {
 			t.Errorf("plan in JSON: got %v", planned)
@@ -87,19 +88,19 @@ app.events  snowflake  1 day        2  drop after 90 days           0  0 B   -  
 		// The plan is a file for psql: take one of its steps that way.
 		first, _, _ := strings.Cut(plan, "COMMIT;\n")
 		db.Exec(t, first+"COMMIT")
-		if out := durations(must(t, db, "partitions", "run")); out != strings.Join(steps[1:], "\n")+"\n" {
+		if out := durations(must(t, db, "partitions run")); out != strings.Join(steps[1:], "\n")+"\n" {
 			t.Errorf("run: got\n%swant\n%s", out, steps[1:])
 		}
-		if out := must(t, db, "partitions", "run"); out != "" {
+		if out := must(t, db, "partitions run"); out != "" {
 			t.Errorf("run again: got %s", out)
 		}
-		if out := must(t, db, "partitions", "run", "--dry-run"); out != "nothing to do\n" {
+		if out := must(t, db, "partitions run --dry-run"); out != "nothing to do\n" {
 			t.Errorf("plan: got %s", out)
 		}
-		if list, want := must(t, db, "partitions", "list"), regexp.MustCompile(`(?m)^app\.events .* 3  64 KiB +`+date(3)+` \([23] days from now\) +0        -$`); !want.MatchString(list) {
+		if list, want := must(t, db, "partitions list"), regexp.MustCompile(`(?m)^app\.events .* 3  64 KiB +`+date(3)+` \([23] days from now\) +0        -$`); !want.MatchString(list) {
 			t.Errorf("list: got\n%swant %s", list, want)
 		}
-		table := objects(t, must(t, db, "partitions", "list", "-o", "json"))[0]
+		table := objects(t, must(t, db, "partitions list -o json"))[0]
 		seconds := table["horizon_seconds"].(float64)
 		if left := time.Until(day(3)).Seconds(); seconds < left-60 || seconds > left+60 {
 			t.Errorf("the horizon is in %v s, want %v", seconds, left)
@@ -120,49 +121,48 @@ app.events  snowflake  1 day        2  drop after 90 days           0  0 B   -  
 
 // Rows of the default partition are moved, and old partitions dropped or detached.
 func TestPartitionsRun(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		day := days(t)
 		date := func(n int) string { return day(n).Format(time.DateOnly) }
-		must(t, db, "migrate", "up")
 		db.Exec(t, managedEvents("events", ", retention => '7 days', retention_action => 'drop'")+managedEvents("visits", ", retention => '7 days'"))
-		must(t, db, "partitions", "run")
+		must(t, db, "partitions run")
 		// 10,001 rows of three days ago, and a partition that ended 8 days ago.
 		db.Exec(t, fmt.Sprintf(`INSERT INTO events SELECT sortkey.snowflake_floor('%s') + i FROM generate_series(0, 10000) i;
 			DO $$ BEGIN
 				EXECUTE format('CREATE TABLE events_old PARTITION OF events FOR VALUES FROM (%%s) TO (%%s)', sortkey.snowflake_floor('%[2]s'), sortkey.snowflake_floor('%[3]s'));
 				EXECUTE format('CREATE TABLE visits_old PARTITION OF visits FOR VALUES FROM (%%s) TO (%%s)', sortkey.snowflake_floor('%[2]s'), sortkey.snowflake_floor('%[3]s'));
 			END $$; ANALYZE events_default`, date(-3)+"Z", date(-9)+"Z", date(-8)+"Z"))
-		list := must(t, db, "partitions", "list")
+		list := must(t, db, "partitions list")
 		if want := regexp.MustCompile(`(?m)^public\.events .* 6 .* from now\) +~10,001  drain 1, drop 1\npublic\.visits .* 6 .* 0        detach 1$`); !want.MatchString(list) {
 			t.Errorf("list: got\n%swant %s", list, want)
 		}
-		out := durations(must(t, db, "partitions", "run"))
+		out := durations(must(t, db, "partitions run"))
 		if want := fmt.Sprintf("drain public.events_p%s (%s to %s)\ndrop public.events_old (%s to %s)\ndetach public.visits_old (%[4]s to %[5]s)\n",
 			day(-3).Format("20060102"), date(-3), date(-2), date(-9), date(-8)); out != want {
 			t.Errorf("run: got\n%swant\n%s", out, want)
 		}
 
 		db.Exec(t, "ANALYZE events")
-		rows := strings.Split(strings.TrimSuffix(must(t, db, "partitions", "list", "events"), "\n"), "\n")
+		rows := strings.Split(strings.TrimSuffix(must(t, db, "partitions list events"), "\n"), "\n")
 		if len(rows) != 8 || !regexp.MustCompile(`^PARTITION +FROM +TO +SIZE +ROWS$`).MatchString(rows[0]) ||
 			!regexp.MustCompile(`^public\.events_p\d{8}  `+date(-3)+`  `+date(-2)+` .* 10,001$`).MatchString(rows[1]) ||
 			!regexp.MustCompile(`^public\.events_default    default .* 0$`).MatchString(rows[7]) {
 			t.Errorf("list events: got %q", rows)
 		}
-		partitions := objects(t, must(t, db, "partitions", "list", "public.events", "-o", "json"))
+		partitions := objects(t, must(t, db, "partitions list public.events -o json"))
 		if p := partitions[0]; p["from"] != date(-3)+"T00:00:00Z" || p["to"] != date(-2)+"T00:00:00Z" || p["rows"] != 10001.0 || p["bytes"].(float64) < 100_000 {
 			t.Errorf("list events: got %v", p)
 		}
 		if p := partitions[6]; p["partition"] != "public.events_default" || p["from"] != nil || p["to"] != nil {
 			t.Errorf("list events: got %v", p)
 		}
-		wantFailure(t, sortkey(t, db, "partitions", "list", "visitors"), 2, `relation "visitors" does not exist`)
-		wantFailure(t, sortkey(t, db, "partitions", "list", "events_default"), 2, "partitions of events_default are not managed; call sortkey.manage_partitions")
-		wantFailure(t, sortkey(t, db, "partitions", "run", "events_default"), 2, "partitions of public.events_default are not managed", "Call sortkey.manage_partitions for the table first")
+		wantFailure(t, sortkey(t, db, "partitions list visitors"), 2, `relation "visitors" does not exist`)
+		wantFailure(t, sortkey(t, db, "partitions list events_default"), 2, "partitions of events_default are not managed; call sortkey.manage_partitions")
+		wantFailure(t, sortkey(t, db, "partitions run events_default"), 2, "partitions of public.events_default are not managed", "Call sortkey.manage_partitions for the table first")
 
 		// The horizon ends at a gap. It has passed if the current partition is missing.
 		db.Exec(t, "DROP TABLE visits_p"+day(2).Format("20060102"))
-		horizon := func() any { return objects(t, must(t, db, "partitions", "list", "-o", "json"))[1]["horizon"] }
+		horizon := func() any { return objects(t, must(t, db, "partitions list -o json"))[1]["horizon"] }
 		if got := horizon(); got != date(2)+"T00:00:00Z" {
 			t.Errorf("horizon before a gap: got %v", got)
 		}
@@ -175,7 +175,7 @@ func TestPartitionsRun(t *testing.T) {
 			t.Errorf("horizon in the past: got %v", got)
 		}
 		db.Exec(t, "DROP TABLE visits_last; DO $$ BEGIN EXECUTE 'CREATE TABLE visits_rest PARTITION OF visits FOR VALUES FROM (MINVALUE) TO (' || sortkey.snowflake_floor('"+date(1)+"Z') || ')'; END $$")
-		if out := must(t, db, "partitions", "list", "visits"); !regexp.MustCompile(`(?m)^public\.visits_rest +-infinity +` + date(1) + ` `).MatchString(out) {
+		if out := must(t, db, "partitions list visits"); !regexp.MustCompile(`(?m)^public\.visits_rest +-infinity +` + date(1) + ` `).MatchString(out) {
 			t.Errorf("list visits: got\n%s", out)
 		}
 	})
@@ -184,18 +184,13 @@ func TestPartitionsRun(t *testing.T) {
 // A step that doesn't get its locks, or fails, makes the exit code 1. Other tables are
 // maintained.
 func TestPartitionsLeft(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		must(t, db, "migrate", "up")
-		db.Exec(t, managedEvents("a", ", default_partition => false, retention => '1 day'")+managedEvents("b", "")+managedEvents("c", "")+
-			"DO $$ BEGIN EXECUTE 'CREATE TABLE a_old PARTITION OF a FOR VALUES FROM (1) TO (' || sortkey.snowflake_floor('2022-01-01Z') || ')'; END $$")
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, managedEvents("a", ", default_partition => false, retention => '1 day'")+managedEvents("b", "")+managedEvents("c", "")+oldPartition("a"))
 		// A reader delays only the step that removes a partition.
-		tx, err := db.Conn(t).Begin(t.Context())
-		pgtest.Must(t, err)
-		_, err = tx.Exec(t.Context(), "SELECT FROM a")
-		pgtest.Must(t, err)
+		release := hold(t, db, "SELECT FROM a")
 		db.Exec(t, "CREATE TABLE b_default ()")
 
-		r := sortkey(t, db, "partitions", "run", "--lock-timeout", "1ms", "-o", "json")
+		r := sortkey(t, db, "partitions run --lock-timeout 1ms -o json")
 		var outcomes []string
 		for _, step := range objects(t, r.out) {
 			outcomes = append(outcomes, fmt.Sprintf("%s %s %s", step["table"], step["action"], step["outcome"]))
@@ -210,113 +205,62 @@ func TestPartitionsLeft(t *testing.T) {
 		if r.code != 1 || r.errs != "" || !slices.Equal(outcomes, want) {
 			t.Errorf("code %d, errors %q, steps %q, want %q", r.code, r.errs, outcomes, want)
 		}
-		wantFailure(t, sortkey(t, db, "partitions", "run", "--lock-timeout", "1ms"), 1,
+		wantFailure(t, sortkey(t, db, "partitions run --lock-timeout 1ms"), 1,
 			"locked: detach public.a_old: ", "lock held by another transaction\n",
 			"failed: default public.b_default: cannot create public.b_default as a partition of public.b DEFAULT: a relation with that name exists")
-		wantFailure(t, sortkey(t, db, "partitions", "run", "a", "--lock-timeout", "1ms"), 1, "locked: detach public.a_old: ")
-		pgtest.Must(t, tx.Rollback(t.Context()))
+		wantFailure(t, sortkey(t, db, "partitions run a --lock-timeout 1ms"), 1, "locked: detach public.a_old: ")
+		release()
 		db.Exec(t, "DROP TABLE b_default")
-		if out := must(t, db, "partitions", "run"); durations(out) != "detach public.a_old (2021-01-01 to 2022-01-01)\ndefault public.b_default\n" {
+		if out := must(t, db, "partitions run"); durations(out) != "detach public.a_old (2021-01-01 to 2022-01-01)\ndefault public.b_default\n" {
 			t.Errorf("got %s", out)
 		}
 	})
 }
 
-// run prints each step when it is done. An interrupt ends the step, and holds no locks.
-func TestPartitionsProgress(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		must(t, db, "migrate", "up")
-		db.Exec(t, managedEvents("events", ", default_partition => false, retention => '1 day'")+
-			"DO $$ BEGIN EXECUTE 'CREATE TABLE events_old PARTITION OF events FOR VALUES FROM (1) TO (' || sortkey.snowflake_floor('2022-01-01Z') || ')'; END $$")
-		conn := db.Conn(t)
-		tx, err := db.Conn(t).Begin(t.Context())
-		pgtest.Must(t, err)
-		_, err = tx.Exec(t.Context(), "SELECT FROM events")
-		pgtest.Must(t, err)
-
-		run := command(db, "partitions", "run", "--lock-timeout", "24h")
-		out, err := run.StdoutPipe()
-		pgtest.Must(t, err)
-		var errs strings.Builder
-		run.Stderr = &errs
-		pgtest.Must(t, run.Start())
-		steps := bufio.NewReader(out)
-		for range 5 {
-			if line, err := steps.ReadString('\n'); err != nil || !strings.HasPrefix(line, "create public.events_p") {
-				t.Fatalf("got %q, %v", line, err)
-			}
-		}
-		sessions := func(condition string) int {
-			return pgtest.Value[int](t, conn, "SELECT count(*)::integer FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'sortkey' AND "+condition)
-		}
-		pgtest.Eventually(t, "the step waits for a lock", func() error {
-			if sessions("wait_event_type = 'Lock'") == 0 {
-				return errors.New("no session waits")
-			}
-			return nil
-		})
-		pgtest.Must(t, run.Process.Signal(syscall.SIGINT))
-		rest, err := io.ReadAll(steps)
-		pgtest.Must(t, err)
-		_ = run.Wait()
-		if code := run.ProcessState.ExitCode(); code != 130 || len(rest) != 0 || errs.String() != "sortkey: interrupted\n" {
-			t.Errorf("code %d, output %q, errors %q", code, rest, &errs)
-		}
-		pgtest.Eventually(t, "its sessions end", func() error {
-			if n := sessions("true"); n > 0 {
-				return fmt.Errorf("%d sessions", n)
-			}
-			return nil
-		})
-	})
-}
-
 // A role without all privileges gets a partial list.
 func TestPartitionsReadOnly(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		must(t, db, "migrate", "up")
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, managedEvents("a", ", default_partition => false")+managedEvents("b", ""))
-		must(t, db, "partitions", "run")
+		must(t, db, "partitions run")
 		reader, name := asRole(t, db)
-		wantFailure(t, sortkey(t, reader, "partitions", "list"), 2, "GRANT USAGE ON SCHEMA sortkey ")
+		wantFailure(t, sortkey(t, reader, "partitions list"), 2, "GRANT USAGE ON SCHEMA sortkey ")
 
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
-		r := sortkey(t, reader, "partitions", "list")
+		r := sortkey(t, reader, "partitions list")
 		if r.code != 2 || strings.Count(r.out, "?") != 3 || strings.Count(r.errs, "run GRANT USAGE ON SCHEMA sortkey, sortkey_internal TO "+name) != 2 {
 			t.Errorf("USAGE on one schema: got %+v", r)
 		}
 		for _, args := range [][]string{{"list", "a"}, {"run", "--dry-run"}, {"run"}} {
-			wantFailure(t, sortkey(t, reader, append([]string{"partitions"}, args...)...), 2, "run GRANT USAGE ON SCHEMA sortkey, sortkey_internal TO "+name)
+			wantFailure(t, sortkey(t, reader, "partitions", args...), 2, "run GRANT USAGE ON SCHEMA sortkey, sortkey_internal TO "+name)
 		}
 
 		db.Exec(t, "CREATE SCHEMA app")
-		if r := sortkey(t, reader, "partitions", "list", "app.events"); r.code != 2 || strings.Contains(r.errs, "GRANT") {
+		if r := sortkey(t, reader, "partitions list app.events"); r.code != 2 || strings.Contains(r.errs, "GRANT") {
 			t.Errorf("a schema of the user: got %+v", r)
 		}
 
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey_internal TO "+name)
-		r = sortkey(t, reader, "partitions", "list", "-o", "json")
+		r = sortkey(t, reader, "partitions list -o json")
 		tables := objects(t, r.out)
 		if len(tables) != 2 || tables[0]["problem"] != nil || tables[0]["steps"] == nil || tables[1]["horizon"] == nil || tables[1]["steps"] != nil ||
 			!strings.Contains(tables[1]["problem"].(string), "permission denied for table b_default") || r.code != 2 || !strings.Contains(r.errs, "public.b: ERROR: permission denied for table b_default") {
 			t.Errorf("USAGE on both schemas: got %+v", r)
 		}
 		db.Exec(t, "GRANT SELECT ON b_default TO "+name)
-		must(t, reader, "partitions", "list")
-		must(t, reader, "partitions", "list", "b")
-		must(t, reader, "partitions", "run", "--dry-run")
+		must(t, reader, "partitions list")
+		must(t, reader, "partitions list b")
+		must(t, reader, "partitions run --dry-run")
 		db.Exec(t, "SELECT sortkey.manage_partitions('a', '1 day', premake => 5, default_partition => false)")
-		wantFailure(t, sortkey(t, reader, "partitions", "run"), 1, "failed: ", "permission denied")
+		wantFailure(t, sortkey(t, reader, "partitions run"), 1, "failed: ", "permission denied")
 	})
 }
 
 // Intervals have one form, whatever the database's style.
 func TestPartitionsIntervalStyle(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		must(t, db, "migrate", "up")
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "ALTER DATABASE "+db.Name+" SET intervalstyle = iso_8601")
 		db.Exec(t, managedEvents("a", ", retention => '90 days'"))
-		table := objects(t, must(t, db, "partitions", "list", "-o", "json"))[0]
+		table := objects(t, must(t, db, "partitions list -o json"))[0]
 		if table["every"] != "1 day" || table["retention"] != "90 days" {
 			t.Errorf("got %v", table)
 		}

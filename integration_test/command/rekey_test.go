@@ -16,51 +16,51 @@ func TestRekey(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "orders.json")
 		write := func(spec string) { pgtest.Must(t, os.WriteFile(file, []byte(spec), 0o644)) }
 		write(`{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`)
-		wantFailure(t, sortkey(t, db, "rekey", "inspect", file), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
-		must(t, db, "migrate", "up")
+		wantFailure(t, sortkey(t, db, "rekey inspect", file), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
+		must(t, db, "migrate up")
 		db.Exec(t, "CREATE TABLE orders (id serial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now()); INSERT INTO orders SELECT FROM generate_series(1, 10)")
 
-		wantFailure(t, sortkey(t, db, "rekey", "inspect", file+"x"), 2, "no such file")
-		wantFailure(t, sortkey(t, db, "rekey", "inspect", file, "--views", "Bad Name"), 2, `--views: "Bad Name"`)
-		wantFailure(t, sortkey(t, db, "rekey", "backfill"), 2, "no rekey with schema rekeyed has begun; run expand")
-		wantFailure(t, sortkey(t, db, "rekey", "abort", "--dry-run"), 2, "abort has nothing to do; the next step is expand")
-		if out := must(t, db, "rekey", "status"); out != "no rekey with schema rekeyed; the next step is expand\n" {
+		wantFailure(t, sortkey(t, db, "rekey inspect", file+"x"), 2, "no such file")
+		wantFailure(t, sortkey(t, db, "rekey inspect", file, "--views", "Bad Name"), 2, `--views: "Bad Name"`)
+		wantFailure(t, sortkey(t, db, "rekey backfill"), 2, "no rekey with schema rekeyed has begun; run expand")
+		wantFailure(t, sortkey(t, db, "rekey abort --dry-run"), 2, "abort has nothing to do; the next step is expand")
+		if out := must(t, db, "rekey status"); out != "no rekey with schema rekeyed; the next step is expand\n" {
 			t.Errorf("status: got %q", out)
 		}
 
 		// Problems are results of inspect, and an error of expand.
 		db.Exec(t, "CREATE MATERIALIZED VIEW recent AS SELECT id FROM orders")
-		found := sortkey(t, db, "rekey", "inspect", file)
+		found := sortkey(t, db, "rekey inspect", file)
 		if want := "\nproblem: materialized view public.recent depends on a key\n  drop it and create it again after contract\n"; found.code != 1 || !strings.HasSuffix(found.out, want) {
 			t.Errorf("inspect: got exit code %d and\n%s", found.code, found.out)
 		}
-		wantFailure(t, sortkey(t, db, "rekey", "expand", file), 1, "materialized view public.recent depends on a key; drop it and create it again after contract")
+		wantFailure(t, sortkey(t, db, "rekey expand", file), 1, "materialized view public.recent depends on a key; drop it and create it again after contract")
 		db.Exec(t, "DROP MATERIALIZED VIEW recent")
 
 		write(`{"keys": [{"table": "orders", "format": "snowflake", "nodes": 1}]}`)
-		wantFailure(t, sortkey(t, db, "rekey", "inspect", file), 2, `unknown field "nodes"; sortkey rekey --help shows an example`)
+		wantFailure(t, sortkey(t, db, "rekey inspect", file), 2, `unknown field "nodes"; sortkey rekey --help shows an example`)
 		write(`{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`)
 
-		plan := objects(t, must(t, db, "rekey", "inspect", file, "-o", "json"))
+		plan := objects(t, must(t, db, "rekey inspect", file, "-o", "json"))
 		if column := plan[0]["tables"].([]any)[0].(map[string]any)["columns"].([]any)[0].(map[string]any); column["new_name"] != "rekey_id" || column["old_type"] != "integer" || column["new_type"] != "bigint" {
 			t.Errorf("inspect in JSON: got the column %v", column)
 		}
-		dry := must(t, db, "rekey", "expand", file, "--dry-run")
-		if all := must(t, db, "rekey", "inspect", file, "--sql"); !strings.HasPrefix(all, dry) || !strings.HasPrefix(dry, "-- expand: reserve node numbers\nSELECT sortkey.reserve_node('snowflake', 1, ") {
+		dry := must(t, db, "rekey expand", file, "--dry-run")
+		if all := must(t, db, "rekey inspect", file, "--sql"); !strings.HasPrefix(all, dry) || !strings.HasPrefix(dry, "-- expand: reserve node numbers\nSELECT sortkey.reserve_node('snowflake', 1, ") {
 			t.Errorf("expected expand --dry-run to print the begin of inspect --sql, got\n%s\nand\n%s", dry, all)
 		}
-		must(t, db, "rekey", "expand", file)
-		wantFailure(t, sortkey(t, db, "rekey", "contract", "--yes"), 2, "contract can't run now; the next step is backfill")
-		if out := must(t, db, "rekey", "backfill", "--dry-run"); !strings.Contains(out, "-- backfill: fill keys of public.orders: a batch, and a query for more rows\nWITH batch AS ") {
+		must(t, db, "rekey expand", file)
+		wantFailure(t, sortkey(t, db, "rekey contract --yes"), 2, "contract can't run now; the next step is backfill")
+		if out := must(t, db, "rekey backfill --dry-run"); !strings.Contains(out, "-- backfill: fill keys of public.orders: a batch, and a query for more rows\nWITH batch AS ") {
 			t.Errorf("backfill --dry-run: got\n%s", out)
 		}
-		if done := objects(t, must(t, db, "rekey", "backfill", "-o", "json")); len(done) != 3 || done[1]["action"] != "fill keys of public.orders" || done[1]["step"] != "backfill" {
+		if done := objects(t, must(t, db, "rekey backfill -o json")); len(done) != 3 || done[1]["action"] != "fill keys of public.orders" || done[1]["step"] != "backfill" {
 			t.Errorf("backfill in JSON: got %v", done)
 		}
-		if status := objects(t, must(t, db, "rekey", "status", "-o", "json"))[0]; status["next"] != "validate" || status["step"] != "backfill" || status["actions_left"].(float64) < 5 {
+		if status := objects(t, must(t, db, "rekey status -o json"))[0]; status["next"] != "validate" || status["step"] != "backfill" || status["actions_left"].(float64) < 5 {
 			t.Errorf("status in JSON: got %v", status)
 		}
-		must(t, db, "rekey", "validate")
+		must(t, db, "rekey validate")
 		wantFindings(t, diagnose(t, db))
 		if out := must(t, db, "doctor"); !strings.Contains(out, "\nrekey\n  ok       rekeyed: keys of orders: the next step is contract, the last change was ") {
 			t.Errorf("doctor: got\n%s", out)
@@ -69,19 +69,19 @@ func TestRekey(t *testing.T) {
 		wantFindings(t, diagnose(t, db), "rekey warning rekeyed: keys of orders: the next step is contract, the last change was 3 days ago → "+
 			"run sortkey rekey contract, or sortkey rekey abort; until then, each INSERT sets both keys")
 		db.Exec(t, "CREATE INDEX late ON orders (id)")
-		wantFailure(t, sortkey(t, db, "rekey", "contract", "--yes"), 1, "would be lost: index public.late")
+		wantFailure(t, sortkey(t, db, "rekey contract --yes"), 1, "would be lost: index public.late")
 		db.Exec(t, "DROP INDEX late")
-		wantFailure(t, sortkey(t, db, "rekey", "contract"), 2, "standard input is not a terminal, so contract cannot ask for confirmation: pass --yes")
+		wantFailure(t, sortkey(t, db, "rekey contract"), 2, "standard input is not a terminal, so contract cannot ask for confirmation: pass --yes")
 		question := "Contract drops the old keys of orders in database " + db.Name + ", permanently. No program of the old version may run.\nTo continue, type the name of the schema: "
-		if shown, code := typed(t, db, "yes\n", "rekey", "contract"); code != 2 || shown != question+"yes\nsortkey: contract changed nothing: want the name of the schema, rekeyed, got \"yes\"\n" {
+		if shown, code := onTerminal(t, command(db, "rekey contract"), "type the name of the schema: ", "yes\n"); code != 2 || shown != question+"yes\nsortkey: contract changed nothing: want the name of the schema, rekeyed, got \"yes\"\n" {
 			t.Errorf("another answer: code %d, %q", code, shown)
 		}
-		if status := objects(t, must(t, db, "rekey", "status", "-o", "json"))[0]; status["next"] != "contract" || status["action"] != "look for new objects on the old columns" {
+		if status := objects(t, must(t, db, "rekey status -o json"))[0]; status["next"] != "contract" || status["action"] != "look for new objects on the old columns" {
 			t.Errorf("expected the next step contract, got %v", status)
 		}
-		must(t, db, "rekey", "contract", "--dry-run")
-		must(t, db, "rekey", "abort")
-		if out := must(t, db, "nodes", "list", "snowflake"); strings.Contains(out, "reserved") {
+		must(t, db, "rekey contract --dry-run")
+		must(t, db, "rekey abort")
+		if out := must(t, db, "nodes list snowflake"); strings.Contains(out, "reserved") {
 			t.Errorf("after abort: got\n%s", out)
 		}
 	})
@@ -90,18 +90,17 @@ func TestRekey(t *testing.T) {
 // On a terminal, contract asks for the name of the schema of the views. Inspect counts the rows
 // of a table without statistics.
 func TestRekeyOnTerminal(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		must(t, db, "migrate", "up")
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "CREATE TABLE orders (id serial PRIMARY KEY, at timestamptz NOT NULL); INSERT INTO orders (at) SELECT now() FROM generate_series(1, 1234)")
 		file := filepath.Join(t.TempDir(), "orders.json")
 		pgtest.Must(t, os.WriteFile(file, []byte(`{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`), 0o600))
-		if out := must(t, db, "rekey", "inspect", file); !strings.Contains(out, "1,234") {
+		if out := must(t, db, "rekey inspect", file); !strings.Contains(out, "1,234") {
 			t.Errorf("expected 1,234 rows, got\n%s", out)
 		}
-		must(t, db, "rekey", "expand", file)
-		must(t, db, "rekey", "backfill")
-		must(t, db, "rekey", "validate")
-		shown, code := typed(t, db, "rekeyed\n", "rekey", "contract")
+		must(t, db, "rekey expand", file)
+		must(t, db, "rekey backfill")
+		must(t, db, "rekey validate")
+		shown, code := onTerminal(t, command(db, "rekey contract"), "type the name of the schema: ", "rekeyed\n")
 		if code != 0 || !strings.Contains(shown, "type the name of the schema: rekeyed\ncompare the keys of all rows in ") || !strings.Contains(shown, "drop schema rekeyed in ") {
 			t.Errorf("the name: code %d, %q", code, shown)
 		}

@@ -11,9 +11,8 @@ import (
 // No command calls a function of another user. Such a function can come first in the
 // search_path if its argument types match a call better than the server's function.
 func TestShadowedFunctions(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		must(t, db, "migrate", "up")
-		must(t, db, "nodes", "reserve", "snowflake", "1023")
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		must(t, db, "nodes reserve snowflake 1023")
 		db.Exec(t, fmt.Sprintf(`ALTER DATABASE %s SET sortkey.node = 1023;
 			CREATE TABLE events (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(), at timestamptz DEFAULT now()) PARTITION BY RANGE (id);
 			SELECT sortkey.manage_partitions('events', '1 day')`, db.Name))
@@ -44,7 +43,7 @@ func TestShadowedFunctions(t *testing.T) {
 			"migrate up", "migrate status", "migrate check", "partitions run --dry-run", "partitions run", "partitions list", "partitions list events", "audit events --created-at at",
 			"audit event", "nodes list", "nodes list snowflake", "nodes list snowflake 1023", "nodes reserve snowflake", "nodes release snowflake 1022", "doctor", "migrate down --yes",
 		} {
-			r := sortkey(t, db, strings.Fields(args)...)
+			r := sortkey(t, db, args)
 			if strings.Contains(r.out+r.errs, "trapped") || r.code > 1 && args != "audit event" && args != "migrate down --yes" {
 				t.Errorf("sortkey %s: code %d\n%s%s", args, r.code, r.out, r.errs)
 			}
