@@ -58,6 +58,38 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
+// Errors of a role without privileges name the GRANT. For migrate check, status and an up
+// without work, the role needs only USAGE on the schema.
+func TestPrivileges(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		wantFailure(t, sortkey(t, db, "nodes list"), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
+		must(t, db, "migrate up --schema keys --epoch 2026-01-01")
+		wantParts(t, must(t, db, "nodes reserve sno --schema keys"), "SET keys.node = 65535")
+		reader, role := asRole(t, db)
+		denied := func(line string, parts ...string) {
+			t.Helper()
+			wantFailure(t, sortkey(t, reader, line), 2, append(parts, "permission denied")...)
+		}
+		for _, line := range []string{"migrate status", "migrate check", "migrate up", "migrate down --yes", "partitions list"} {
+			denied(line+" --schema keys", "connect as the owner of schema keys, or run GRANT USAGE ON SCHEMA keys")
+		}
+		denied("nodes list --schema keys", "GRANT USAGE ON SCHEMA keys TO "+role+"\n")
+		db.Exec(t, "GRANT USAGE ON SCHEMA keys TO "+role)
+		for _, line := range []string{"migrate check", "migrate status", "migrate up"} {
+			must(t, reader, line+" --schema keys")
+		}
+		wantFailure(t, sortkey(t, reader, "migrate down --yes --schema keys"), 2, "must be owner", "connect as the owner of schema keys\n")
+		denied("migrate up", "permission denied for database", "or run GRANT CREATE ON DATABASE "+db.Name+" TO "+role+"\n")
+		must(t, db, "migrate check --schema keys")
+
+		denied("nodes list --schema keys", "GRANT SELECT ON keys.node_pool, keys.node_status TO "+role)
+		db.Exec(t, "GRANT SELECT ON keys.node_pool, keys.node_status TO "+role)
+		wantMatch(t, must(t, reader, "nodes list sno --schema keys"), `^sno 65535 reserved`)
+		denied("nodes reserve sno --schema keys", "GRANT EXECUTE ON FUNCTION keys.reserve_node TO "+role)
+		denied("nodes release sno 65535 --schema keys", "GRANT EXECUTE ON FUNCTION keys.unreserve_node TO "+role)
+	})
+}
+
 // A session that the server ends is an error of the command, not a problem of the
 // database.
 func TestTerminated(t *testing.T) {
@@ -80,7 +112,7 @@ func interrupt(t *testing.T, probe *pgx.Conn, c *exec.Cmd, end func() result) {
 	pgtest.Must(t, c.Process.Signal(syscall.SIGINT))
 	r := end()
 	wantFailure(t, r, 130)
-	wantText(t, r.errs, "sortkey: interrupted\n")
+	wantSame(t, r.errs, "sortkey: interrupted\n")
 	pgtest.Eventually(t, "the command has no session", func() error {
 		if s := sessions(t, probe, "true"); len(s) > 0 {
 			return fmt.Errorf("sessions %q", s)
@@ -166,7 +198,5 @@ func TestInterruptOnTerminal(t *testing.T) {
 // If the reader of its output ends, the command ends with SIGPIPE, as others do.
 func TestEndOfPipe(t *testing.T) {
 	r := finish(t, exec.Command("bash", "-c", `"$0" new -n 1000000 | head -1 >/dev/null; echo "${PIPESTATUS[@]}"`, binary))
-	if r.out != "141 0\n" || r.errs != "" {
-		t.Errorf("got %+v", r)
-	}
+	wantSame(t, r, result{out: "141 0\n"})
 }

@@ -95,11 +95,11 @@ func must(t *testing.T, db *pgtest.DB, line string, more ...string) string {
 	return r.out
 }
 
-// wantText checks the whole text.
-func wantText(t *testing.T, got, want string) {
+// wantSame checks a value, such as the whole output of a command.
+func wantSame[T any](t *testing.T, got, want T) {
 	t.Helper()
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
 }
 
