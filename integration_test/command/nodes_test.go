@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
-	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
@@ -30,9 +28,7 @@ var snowflakes = nodelease.ForSnowflake(idtype.SnowflakeLayout{})
 // The lists show held, reserved and used numbers, and a holder whose clock is ahead.
 func TestNodesList(t *testing.T) {
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		if out := must(t, db, "nodes list"); out != "" {
-			t.Errorf("without pools: %q", out)
-		}
+		wantSame(t, must(t, db, "nodes list"), "") // without pools
 		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
 		ahead := claim(t, db, snowflakes, nodelease.Options{Holder: "orders 2", Clock: func() time.Time { return time.Now().Add(time.Hour) }})
 		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.SnowflakeConfig{}, nodelease.Options{})
@@ -50,9 +46,11 @@ func TestNodesList(t *testing.T) {
 			`^snowflake 1024 2 1 1021 0 `+fence+` snowflake: epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12$`,
 			`^spread64-15 0 1 0 \(not used yet\)$`)
 		pools := objects(t, must(t, db, "nodes list -o json"))
-		if len(pools) != 2 || pools[0]["held"] != 2.0 || pools[0]["free"] != 1021.0 || pools[0]["fenced_until"] != "2999-01-02T03:04:05Z" || pools[1]["size"] != nil {
-			t.Errorf("got %v", pools)
+		if len(pools) != 2 {
+			t.Fatalf("got %d pools, want 2", len(pools))
 		}
+		wantFields(t, pools[0], `{"held": 2, "free": 1021, "fenced_until": "2999-01-02T03:04:05Z"}`)
+		wantFields(t, pools[1], `{"size": null}`)
 		findings := pools[0]["findings"].([]any)
 		if len(findings) != 2 || findings[0].(map[string]any)["id"] != "pool-fenced" || findings[1].(map[string]any)["id"] != "mark-ahead" || pools[1]["findings"] == nil {
 			t.Errorf("got findings %v", findings)
@@ -60,9 +58,7 @@ func TestNodesList(t *testing.T) {
 		wantMatch(t, must(t, db, "nodes list"), `^ problem pool snowflake: fenced: .* \[pool-fenced\]$`, `^ warning number 1 of pool snowflake: high-water mark 1h0m2\ds ahead .* \[mark-ahead\]$`, `^ → correct the clock of orders 2$`)
 		abroad := command(db, "nodes list -o json")
 		abroad.Env = append(abroad.Env, "TZ=Asia/Kolkata")
-		if r := finish(t, abroad); !strings.Contains(r.out, `"2999-01-02T03:04:05Z"`) {
-			t.Errorf("in another time zone: got %+v", r)
-		}
+		wantParts(t, finish(t, abroad).out, `"2999-01-02T03:04:05Z"`)
 
 		const stamp = `\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC`
 		out := must(t, db, "nodes list snowflake")
@@ -72,9 +68,7 @@ func TestNodesList(t *testing.T) {
 			`^snowflake 1 held orders 2 (now|\d seconds? ago) \d+ seconds from now `+stamp+` \+1h0m2\ds 1$`,
 			`^snowflake 2 free `+stamp+` -[\d.]+m?s 1$`,
 			`^snowflake 1023 reserved 0 defaults of shop$`)
-		if n := strings.Count(out, "\n"); n != 5 {
-			t.Errorf("got %d lines, want 5:\n%s", n, out)
-		}
+		wantSame(t, strings.Count(out, "\n"), 5)
 		wantMatch(t, must(t, db, "nodes list spread64"), `^spread64-15 63 reserved 0 imports$`)
 
 		numbers := objects(t, must(t, db, "nodes list --all --output json"))
@@ -82,14 +76,10 @@ func TestNodesList(t *testing.T) {
 			t.Fatalf("got %d numbers, want 5", len(numbers))
 		}
 		n := numbers[1]
-		if n["holder"] != "orders 2" || n["state"] != "held" || n["ttl_seconds"] != 30.0 || n["note"] != nil || n["term"] != 1.0 {
-			t.Errorf("got %v", n)
-		}
+		wantFields(t, n, `{"holder": "orders 2", "state": "held", "ttl_seconds": 30, "note": null, "term": 1}`)
+		wantFields(t, numbers[2], `{"state": "free", "ttl_seconds": null, "expires_at": null}`)
 		if skew := n["skew_seconds"].(float64); skew < 3600 || skew > 3630 {
 			t.Errorf("got a skew of %v s, want an hour and up to a TTL", skew)
-		}
-		if free := numbers[2]; free["state"] != "free" || free["ttl_seconds"] != nil || free["expires_at"] != nil {
-			t.Errorf("got %v", free)
 		}
 		mark, err := time.Parse(time.RFC3339, n["mark"].(string))
 		if err != nil || mark.UnixMilli() > ahead.Until() || mark.UnixMilli() < ahead.Until()-10000 {
@@ -99,6 +89,15 @@ func TestNodesList(t *testing.T) {
 		// A holder that was killed: the number is free, but the holder could still renew.
 		db.Exec(t, "UPDATE sortkey.node_lease SET expires_at = clock_timestamp() - interval '2 minutes' WHERE number = 0")
 		wantMatch(t, must(t, db, "nodes list snowflake"), `^snowflake 0 free orders 1 (now|\d seconds? ago) 2 minutes ago `)
+
+		// Rows that another tool has changed don't stop the lists.
+		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = NULL, expires_at = 'infinity', ttl = NULL, mark = 9223372036854775806 WHERE number = 0")
+		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = '-infinity', expires_at = NULL WHERE number = 1")
+		wantMatch(t, must(t, db, "nodes list snowflake"), `^snowflake 0 held orders 1 infinity infinity infinity 1$`, `^snowflake 1 free orders 2 -infinity .* UTC `)
+		wantMatch(t, must(t, db, "nodes list snowflake 0"), `^Expires infinity \(infinity\)$`, `^High-water mark infinity \(infinity\)$`)
+		must(t, db, "nodes list snowflake 1")
+		wantFields(t, objects(t, must(t, db, "nodes list snowflake -o json"))[0], `{"expires_at": "infinity", "mark": "infinity", "claimed_at": null, "skew_seconds": null}`)
+		sortkey(t, db, "doctor")
 	})
 }
 
@@ -119,10 +118,10 @@ func TestNodesShow(t *testing.T) {
 			`^Claimed .* UTC \((now|\d seconds? ago)\)$`, `^Renewed .* UTC \((now|\d seconds? ago)\)$`, `^Expires .* UTC \(\d+ seconds from now\)$`, `^High-water mark .* UTC \(\+2\d(\.\d)?s\)$`, `^Claims so far 1$`)
 		for _, args := range []string{"spread64 162", "spread64-2 10"} {
 			got := objects(t, must(t, db, "nodes list -o json "+args))[0]
-			fields, defaults := got["fields"].(map[string]any), got["defaults"].([]any)
-			if got["pool"] != "spread64-2" || got["number"] != 10.0 || got["state"] != "reserved" || got["note"] != "imports" ||
-				fields["generator"] != 10.0 || fields["cluster"] != 2.0 || len(defaults) != 1 || defaults[0].(map[string]any)["name"] != "public.u.id" {
-				t.Errorf("list %s: got %v", args, got)
+			wantFields(t, got, `{"pool": "spread64-2", "number": 10, "state": "reserved", "note": "imports"}`)
+			wantFields(t, got["fields"].(map[string]any), `{"generator": 10, "cluster": 2}`)
+			if defaults := got["defaults"].([]any); len(defaults) != 1 || defaults[0].(map[string]any)["name"] != "public.u.id" {
+				t.Errorf("list %s: got the defaults %v", args, defaults)
 			}
 		}
 		db.Exec(t, "CREATE TABLE p (id bigint DEFAULT sortkey.next_snowflake(7)) PARTITION BY RANGE (id)")
@@ -140,8 +139,6 @@ func TestNodesShow(t *testing.T) {
 			"sno 70000":      `node number "70000": want 0 to 65535`,
 			"other 1":        `pool "other" doesn't exist; the pools are own, snowflake, spread64-2`,
 			"snowflake -1":   "put -- before negative numbers",
-			"snowflake x":    `node number "x": want 0 to 65535`,
-			"snowflake 1 2":  "accepts at most 2 arg(s), received 3",
 		} {
 			wantFailure(t, sortkey(t, db, "nodes list "+args), 2, want)
 		}
@@ -155,49 +152,60 @@ func TestNodesReserve(t *testing.T) {
 			SELECT sortkey.reserve_node('snowflake', 1022, 'imports')`)
 		out := must(t, db, "nodes reserve snowflake")
 		statement := fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = 1021;", db.Name)
-		want := fmt.Sprintf("Reserved number 1021 of pool snowflake: defaults of %s\nFor column defaults, run this statement and reconnect:\n\n  %s\n", db.Name, statement)
-		if out != want {
-			t.Errorf("got\n%s\nwant\n%s", out, want)
-		}
+		wantSame(t, out, fmt.Sprintf("Reserved number 1021 of pool snowflake: defaults of %s\nFor column defaults, run this statement and reconnect:\n\n  %s\n", db.Name, statement))
 		db.Exec(t, statement)
 		db.Exec(t, "INSERT INTO t (other) VALUES (1)") // in a new session
-		if node := pgtest.Value[int](t, db.Conn(t), "SELECT sortkey.snowflake_node(id) FROM t"); node != 1021 {
-			t.Errorf("the default uses number %d", node)
-		}
+		wantSame(t, pgtest.Value[int](t, db.Conn(t), "SELECT sortkey.snowflake_node(id) FROM t"), 1021)
 
-		var numbers []int
-		var mu sync.Mutex
-		var all sync.WaitGroup
+		var ends []func() result
 		for range 8 {
-			all.Go(func() {
-				r := sortkey(t, db, "nodes reserve spread64 --note site -o json")
-				mu.Lock()
-				defer mu.Unlock()
-				if r.code != 0 {
-					t.Errorf("code %d: %s", r.code, r.errs)
-					return
-				}
-				v := objects(t, r.out)[0]
-				numbers = append(numbers, int(v["number"].(float64)))
-				if want := fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = %v", db.Name, v["number"]); v["setting"] != want || v["note"] != "site" || v["pool"] != "spread64" {
-					t.Errorf("got %v, want setting %q", v, want)
-				}
-			})
+			ends = append(ends, start(t, command(db, "nodes reserve spread64 --note site -o json")))
 		}
-		all.Wait()
+		var numbers []int
+		for _, end := range ends {
+			r := end()
+			if r.code != 0 {
+				t.Fatalf("code %d: %s", r.code, r.errs)
+			}
+			v := objects(t, r.out)[0]
+			numbers = append(numbers, int(v["number"].(float64)))
+			wantFields(t, v, fmt.Sprintf(`{"setting": "ALTER DATABASE %s SET sortkey.node = %v", "note": "site", "pool": "spread64"}`, db.Name, v["number"]))
+		}
 		slices.Sort(numbers)
-		if want := []int{1016, 1017, 1018, 1019, 1020, 1021, 1022, 1023}; !slices.Equal(numbers, want) {
-			t.Errorf("reserved %v, want %v", numbers, want)
-		}
-		if n := pgtest.Value[int](t, db.Conn(t), "SELECT count(*)::int FROM sortkey.node_status WHERE pool ~ '^spread64' AND reserved = 'site'"); n != 8 {
-			t.Errorf("%d numbers are reserved, want 8", n)
+		wantSame(t, numbers, []int{1016, 1017, 1018, 1019, 1020, 1021, 1022, 1023})
+		wantSame(t, pgtest.Value[int](t, db.Conn(t), "SELECT count(*)::int FROM sortkey.node_status WHERE pool ~ '^spread64' AND reserved = 'site'"), 8)
+
+		// A note can't forge a row.
+		must(t, db, "nodes reserve sno 7 --note", "x\x1b[2K\nsno  8  held")
+		if out := must(t, db, "nodes list sno"); !strings.Contains(out, `x\u001b[2K\nsno  8  held`) || strings.Count(out, "\n") != 2 {
+			t.Errorf("got\n%s", out)
 		}
 	})
 }
 
-// Reserve takes a number neither from a holder nor from another reservation.
+// Reserve takes a number neither from a holder nor from another reservation. Numbers and
+// pools that no format has are errors.
 func TestNodesReserveOfOthers(t *testing.T) {
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		for args, want := range map[string]string{
+			"snowflake 1024":  "number 1024 of pool snowflake is out of range; want 0 to 1023",
+			"spread64 1024":   "number 1024 of pool spread64 is out of range; want 0 to 1023",
+			"spread64-3 64":   "number 64 of pool spread64-3 is out of range; want 0 to 63",
+			"snowflake_si 30": `pool "snowflake_si" doesn't exist; want snowflake, snowflake-si, spread64, spread64-0 to spread64-15, sno, or the pool of a program`,
+			"snowflakes 3":    `pool "snowflakes" doesn't exist; want snowflake,`,
+			"spread64-16 3":   `pool "spread64-16" doesn't exist; want snowflake,`,
+			"snowflake -1":    "put -- before negative numbers",
+		} {
+			wantFailure(t, sortkey(t, db, "nodes reserve "+args), 2, want, "--help for the usage")
+		}
+		must(t, db, "nodes reserve snowflake-si 3")
+
+		// A reservation of an older installation.
+		db.Exec(t, "INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')")
+		out := must(t, db, "nodes list snowflake 1024")
+		wantMatch(t, out, `^In IDs out of range; want 0 to 1023$`, `^State reserved$`)
+		must(t, db, "nodes release snowflake 1024")
+
 		pool := nodelease.Pool{Name: "own", Size: 2, Layout: "of a program"}
 		wantFailure(t, sortkey(t, db, "nodes reserve snowflake-si"), 2, `pool "snowflake-si" doesn't exist yet, and its size is unknown: pass a NUMBER`)
 		k := claim(t, db, pool, nodelease.Options{Holder: "orders 1", TTL: 3 * time.Second})
@@ -215,9 +223,7 @@ func TestNodesReserveOfOthers(t *testing.T) {
 		})
 		wantFailure(t, sortkey(t, db, "nodes reserve own 0 --note yours"), 2, "cannot reserve number 0 of pool own for 'yours': it is reserved for 'mine'", "cancel its reservation with unreserve_node")
 
-		if out := must(t, db, "nodes reserve own --note last"); out != "Reserved number 1 of pool own: last\n" {
-			t.Errorf("got %q", out)
-		}
+		wantSame(t, must(t, db, "nodes reserve own --note last"), "Reserved number 1 of pool own: last\n")
 		wantFailure(t, sortkey(t, db, "nodes reserve own"), 2, "pool own has no free number among its 2 numbers")
 		wantFailure(t, sortkey(t, db, "nodes reserve own 2"), 2, "number 2 of pool own is out of range; want 0 to 1")
 	})
@@ -237,8 +243,9 @@ func TestNodesRelease(t *testing.T) {
 			`^Sessions that have used the number can still use it until they end\.$`)
 		wantFailure(t, sortkey(t, db, "nodes release snowflake 1023"), 2, "number 1023 of pool snowflake is free already")
 		got := objects(t, must(t, db, "nodes release snowflake 1022 -o json"))[0]
-		if got["released"] != "reservation" || got["note"] != "defaults of shop" || got["holder"] != nil || got["mark"] == nil {
-			t.Errorf("got %v", got)
+		wantFields(t, got, `{"released": "reservation", "note": "defaults of shop", "holder": null}`)
+		if got["mark"] == nil {
+			t.Errorf("no mark in %v", got)
 		}
 
 		k := claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1", TTL: 3 * time.Second})
@@ -252,7 +259,7 @@ func TestNodesRelease(t *testing.T) {
 	})
 }
 
-// Release refuses a reservation that a setting of any role may use. --force is for
+// Release rejects a reservation that a setting of any role may use. --force is for
 // claims only.
 func TestNodesReleaseOfSetting(t *testing.T) {
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -275,75 +282,5 @@ func TestNodesReleaseOfSetting(t *testing.T) {
 		must(t, db, "nodes release spread64 5") // of another format
 		db.Exec(t, "DROP TABLE t")
 		must(t, db, "nodes release snowflake 5")
-	})
-}
-
-// Numbers and pools that no format has are errors.
-func TestNodesReserveInvalid(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		for args, want := range map[string]string{
-			"snowflake 1024":  "number 1024 of pool snowflake is out of range; want 0 to 1023",
-			"spread64 1024":   "number 1024 of pool spread64 is out of range; want 0 to 1023",
-			"spread64-3 64":   "number 64 of pool spread64-3 is out of range; want 0 to 63",
-			"snowflake_si 30": `pool "snowflake_si" doesn't exist; want snowflake, snowflake-si, spread64, spread64-0 to spread64-15, sno, or the pool of a program`,
-			"snowflakes 3":    `pool "snowflakes" doesn't exist; want snowflake,`,
-			"spread64-16 3":   `pool "spread64-16" doesn't exist; want snowflake,`,
-			"snowflake -1":    "put -- before negative numbers",
-		} {
-			wantFailure(t, sortkey(t, db, "nodes reserve "+args), 2, want, "--help for the usage")
-		}
-		must(t, db, "nodes reserve snowflake-si 3")
-
-		// A reservation of an older installation.
-		db.Exec(t, "INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')")
-		out := must(t, db, "nodes list snowflake 1024")
-		wantMatch(t, out, `^In IDs out of range; want 0 to 1023$`, `^State reserved$`)
-		must(t, db, "nodes release snowflake 1024")
-	})
-}
-
-// Rows that another tool has changed don't stop the lists.
-func TestNodesWithoutTimes(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
-		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 2"})
-		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = NULL, expires_at = 'infinity', ttl = NULL, mark = 9223372036854775806 WHERE number = 0")
-		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = '-infinity', expires_at = NULL WHERE number = 1")
-		wantMatch(t, must(t, db, "nodes list snowflake"), `^snowflake 0 held orders 1 infinity infinity infinity 1$`, `^snowflake 1 free orders 2 -infinity .* UTC `)
-		wantMatch(t, must(t, db, "nodes list snowflake 0"), `^Expires infinity \(infinity\)$`, `^High-water mark infinity \(infinity\)$`)
-		must(t, db, "nodes list snowflake 1")
-		numbers := objects(t, must(t, db, "nodes list snowflake -o json"))
-		if n := numbers[0]; n["expires_at"] != "infinity" || n["mark"] != "infinity" || n["claimed_at"] != nil || n["skew_seconds"] != nil {
-			t.Errorf("got %v", n)
-		}
-		sortkey(t, db, "doctor")
-	})
-}
-
-// Errors name the remedy: no server, no installation, another schema, and a role
-// without privileges.
-func TestNodesErrors(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		wantFailure(t, sortkey(t, nil, "nodes list"), 2, "no database: pass --database")
-		wantFailure(t, sortkey(t, db, "nodes list"), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
-		wantFailure(t, sortkey(t, db, "nodes list x --all"), 2, "--all lists the numbers of all pools")
-
-		pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "keys"}))
-		if out := must(t, db, "nodes reserve sno --schema keys"); !strings.Contains(out, "SET keys.node = 65535") {
-			t.Errorf("got\n%s", out)
-		}
-		reader, role := asRole(t, db)
-		wantFailure(t, sortkey(t, reader, "nodes list --schema keys"), 2, "permission denied", "GRANT USAGE ON SCHEMA keys TO "+role+"\n")
-		for _, args := range []string{"migrate status", "migrate check", "migrate down --yes", "partitions list"} {
-			wantFailure(t, sortkey(t, reader, args+" --schema keys"), 2, "permission denied", "connect as the owner of schema keys, or run GRANT USAGE ON SCHEMA keys")
-		}
-		db.Exec(t, "GRANT USAGE ON SCHEMA keys TO "+role)
-		wantFailure(t, sortkey(t, reader, "nodes list --schema keys"), 2, "permission denied", "GRANT SELECT ON keys.node_pool, keys.node_status TO "+role)
-		db.Exec(t, "GRANT SELECT ON keys.node_pool, keys.node_status TO "+role)
-		wantMatch(t, must(t, reader, "nodes list sno --schema keys"), `^sno 65535 reserved`)
-		wantFailure(t, sortkey(t, reader, "nodes reserve sno --schema keys"), 2, "permission denied", "GRANT EXECUTE ON FUNCTION keys.reserve_node TO "+role)
-		wantFailure(t, sortkey(t, reader, "nodes release sno 65535 --schema keys"), 2, "permission denied", "GRANT EXECUTE ON FUNCTION keys.unreserve_node TO "+role)
-		wantFailure(t, sortkey(t, reader, "migrate down --yes --schema keys"), 2, "connect as the owner of schema keys\n")
-		wantFailure(t, sortkey(t, reader, "migrate up"), 2, fmt.Sprintf("or run GRANT CREATE ON DATABASE %s TO %s\n", db.Name, role))
 	})
 }
