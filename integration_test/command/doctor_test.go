@@ -87,7 +87,23 @@ func (d diagnosis) remedy(t *testing.T) string {
 	return remedy
 }
 
-const events = `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, body text) PARTITION BY RANGE (id);`
+const (
+	events     = `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, body text) PARTITION BY RANGE (id);`
+	managed    = events + `SELECT sortkey.manage_partitions('events', '1 day'); `
+	maintained = `CALL sortkey.maintain_partitions(); `
+)
+
+// execute runs statements. A CALL that commits can't be a part of a transaction.
+func execute(t *testing.T, db *pgtest.DB, sql string) {
+	t.Helper()
+	before, calls, called := strings.Cut(sql, "CALL")
+	db.Exec(t, before)
+	if called {
+		call, after, _ := strings.Cut(calls, ";")
+		db.Exec(t, "CALL"+call)
+		execute(t, db, after)
+	}
+}
 
 // A healthy database has no findings.
 func TestDoctor(t *testing.T) {
@@ -95,8 +111,7 @@ func TestDoctor(t *testing.T) {
 		number := objects(t, must(t, db, "nodes reserve snowflake -o json"))[0]
 		db.Exec(t, number["setting"].(string))
 		db.Exec(t, `CREATE TABLE t (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake()); INSERT INTO t DEFAULT VALUES;`)
-		db.Exec(t, events+`SELECT sortkey.manage_partitions('events', '1 day')`)
-		db.Exec(t, `CALL sortkey.maintain_partitions()`)
+		execute(t, db, managed+maintained)
 		claim(t, db, snowflakes, nodelease.Options{})
 
 		d := diagnose(t, db)
@@ -152,9 +167,7 @@ partitions
 
 no problems
 `
-		if out != want {
-			t.Errorf("got\n%s\nwant\n%s", out, want)
-		}
+		wantSame(t, out, want)
 	})
 }
 
@@ -193,54 +206,37 @@ func TestDoctorFindings(t *testing.T) {
 			[]string{`setting warning reservation: number 30 is not reserved in any pool`}},
 		{"a session that only reads", `ALTER DATABASE DB SET default_transaction_read_only = on`, nil,
 			[]string{`server warning primary: default_transaction_read_only is on`}},
-		{"an unreserved number", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7))`, nil,
-			[]string{`defaults problem column public\.t\.id: uses unreserved number 7 of pool snowflake → run sortkey nodes reserve snowflake 7, or SELECT sortkey\.reserve_node\('snowflake', 7, `}},
 		{"a number that is no literal", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2))`, nil,
 			[]string{`defaults warning node numbers: 1 default doesn't pass a literal`}},
 
-		{"no partition", events + `SELECT sortkey.manage_partitions('events', '1 day')`, nil,
-			[]string{`partitions problem public\.events: no partition covers the present: inserts fail → run sortkey partitions run`}},
 		{"no partition but the default one", events + `CREATE TABLE rest PARTITION OF events DEFAULT; SELECT sortkey.manage_partitions('events', '1 day')`, nil,
 			[]string{`partitions problem public\.events: no partition covers the present: new rows go to the default partition → `}},
-		{"less than one interval", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
-			maintained(-4 * 24 * time.Hour),
+		{"less than one interval", managed + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '4 days')`, nil,
 			[]string{`partitions problem public\.events: partitions of 1 day until .*, less than one interval ahead → `}},
-		{"missing partitions", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
-			maintained(-2 * 24 * time.Hour),
+		{"missing partitions", managed + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '2 days')`, nil,
 			[]string{`partitions warning public\.events: partitions of 1 day until .*; 2 of 4 partitions ahead are missing → `}},
 		{"bounds that are no IDs", `CREATE TABLE events (id uuid) PARTITION BY RANGE (id); CREATE TABLE p PARTITION OF events FOR VALUES FROM ('33000000-0000-0000-0000-000000000000') TO ('34000000-0000-0000-0000-000000000000');
 			SELECT sortkey.manage_partitions('events', '1 day', format => 'sno')`, nil,
 			[]string{`partitions problem public\.events: bounds of partition p.* are not IDs of format sno: .* → Detach that partition`}},
-		{"old rows", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
-			then(maintained(0), `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`),
+		{"old rows", managed + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`, nil,
 			[]string{`partitions warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run sortkey partitions run`}},
-		{"rows of the future", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
-			then(maintained(0), `INSERT INTO events SELECT sortkey.snowflake_at(now() + interval '20 days', n, 1) FROM generate_series(1, 2000) n`),
+		{"rows of the future", managed + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() + interval '20 days', n, 1) FROM generate_series(1, 2000) n`, nil,
 			[]string{`generators problem public\.events\.id: has a key of .* \((19|20) days from now\): a clock was wrong → find`, `partitions warning public\.events: default partition public\.events_default has 1,000 rows or more outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM public\.events_default ORDER BY id to see them\. Maintenance doesn't move rows older than`}},
-		{"rows older than the retention", events + `SELECT sortkey.manage_partitions('events', '1 day', retention => '10 days')`,
-			then(maintained(0), `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`),
+		{"rows older than the retention", events + `SELECT sortkey.manage_partitions('events', '1 day', retention => '10 days'); ` + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`, nil,
 			[]string{`partitions warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM`}},
-		{"old and recent rows", events + `SELECT sortkey.manage_partitions('events', '1 day', retention => '10 days')`,
-			then(maintained(0), `INSERT INTO events SELECT sortkey.snowflake_at(now() - n * interval '5 days', n, 1) FROM unnest('{1,20}'::int[]) n`),
+		{"old and recent rows", events + `SELECT sortkey.manage_partitions('events', '1 day', retention => '10 days'); ` + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - n * interval '5 days', n, 1) FROM unnest('{1,20}'::int[]) n`, nil,
 			[]string{`partitions warning public\.events: default partition public\.events_default has 2 rows .* → run sortkey partitions run, .*; if rows remain, run SELECT sortkey\.snowflake_time\(id\), \* FROM`}},
-		{"failed maintenance", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
+		{"failed maintenance", managed + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '1 day')`,
 			func(t *testing.T, db *pgtest.DB) {
-				maintained(-time.Hour*24)(t, db)
 				db.Exec(t, fmt.Sprintf(`CREATE TABLE events_p%s ()`, time.Now().UTC().AddDate(0, 0, 4).Format("20060102")))
 				_, _ = db.SQL(t).ExecContext(t.Context(), `CALL sortkey.maintain_partitions()`) // fails
 			},
 			[]string{`partitions problem public\.events: the last maintenance of a table with this name failed at step create public\.events_p\d+: cannot create .* a relation with that name exists .* → correct the cause`}},
-		{"skipped maintenance", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
-			then(maintained(0), `INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, attempts, outcome, problem) VALUES (now(), 'public.events', 'create', 'public.p', 6, 'skipped', 'canceling statement due to lock timeout')`),
+		{"skipped maintenance", managed + maintained + `INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, attempts, outcome, problem) VALUES (now(), 'public.events', 'create', 'public.p', 6, 'skipped', 'canceling statement due to lock timeout')`, nil,
 			[]string{`partitions warning public\.events: the last maintenance of a table with this name skipped step create public\.p: canceling statement`}},
-		{"late maintenance", events + `SELECT sortkey.manage_partitions('events', '1 month')`,
-			then(maintained(0), `UPDATE sortkey.partition_log SET ended_at = ended_at - interval '40 days'`),
+		{"late maintenance", events + `SELECT sortkey.manage_partitions('events', '1 month'); ` + maintained + `UPDATE sortkey.partition_log SET ended_at = ended_at - interval '40 days'`, nil,
 			[]string{`partitions warning public\.events: the last maintenance was 1 month ago → run sortkey partitions run every hour or so`}},
 
-		{"a missing migration", `DELETE FROM sortkey.revision WHERE version = 5`, nil,
-			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by sortkey migrate up; migration 5 \(uid60\) of 9 is not installed → run sortkey migrate up`}},
-		{"a missing migration of another tool", `DELETE FROM sortkey.revision WHERE version = 5; DROP TABLE sortkey_internal.goose_version`, nil,
-			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by another tool; migration 5 \(uid60\) of 9 is not installed → continue with the tool`}},
 		{"a newer installation", `INSERT INTO sortkey.revision VALUES (99, 'future')`, nil,
 			[]string{`installation warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 9 → upgrade the command`}},
 		{"a restore without data", `DELETE FROM sortkey.layout`, nil,
@@ -290,9 +286,7 @@ func TestDoctorFindings(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			installed.One(t, func(t *testing.T, db *pgtest.DB) {
-				if tt.sql != "" {
-					db.Exec(t, strings.ReplaceAll(tt.sql, "DB", db.Name))
-				}
+				execute(t, db, strings.ReplaceAll(tt.sql, "DB", db.Name))
 				if tt.setup != nil {
 					tt.setup(t, db)
 				}
@@ -303,13 +297,6 @@ func TestDoctorFindings(t *testing.T) {
 				wantFindings(t, diagnose(t, db), want...)
 			})
 		})
-	}
-}
-
-// maintained maintains all tables, as of a time after now.
-func maintained(after time.Duration) func(*testing.T, *pgtest.DB) {
-	return func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, fmt.Sprintf(`CALL sortkey.maintain_partitions(at => clock_timestamp() + interval '%d seconds')`, int(after.Seconds())))
 	}
 }
 
@@ -336,9 +323,7 @@ func TestDoctorIgnore(t *testing.T) {
 		wantMatch(t, r.out, `^ ignored public\.t\.id: has a key .*: a clock was wrong \[key-ahead\], by the comment on the table$`, `^ problem public\.u\.id: has .* \[key-ahead\]$`,
 			`^ ignored column public\.t\.id: uses .* \[node-unreserved\], by --ignore$`, `^1 problem, 2 suppressed$`)
 		db.Exec(t, `COMMENT ON TABLE u IS 'sortkey: ignore key-ahead'`)
-		if r := sortkey(t, db, "doctor --ignore node-unreserved"); r.code != 0 || !strings.HasSuffix(r.out, "\n3 suppressed\n") {
-			t.Errorf("code %d\n%s", r.code, r.out)
-		}
+		wantMatch(t, must(t, db, "doctor --ignore node-unreserved"), `\n3 suppressed\n\z`)
 	})
 }
 
@@ -400,10 +385,7 @@ func TestDoctorWithoutInstallation(t *testing.T) {
 			}
 		}
 		wantFindings(t, diagnose(t, db, "--schema", "keys"))
-		r := sortkey(t, db, "doctor")
-		if r.code != 1 || r.errs != "" || !strings.Contains(r.out, "  problem  schema sortkey: sortkey is not installed [not-installed]\n           → pass --schema keys\n\n1 problem\n") {
-			t.Errorf("code %d, errors %q, output\n%s", r.code, r.errs, r.out)
-		}
+		wantFailure(t, sortkey(t, db, "doctor"), 1, "  problem  schema sortkey: sortkey is not installed [not-installed]\n           → pass --schema keys\n\n1 problem\n")
 	})
 	wantFailure(t, sortkey(t, nil, "doctor"), 2, "no database")
 	wantFailure(t, sortkey(t, nil, "doctor x"), 2, "unknown command")
@@ -414,8 +396,7 @@ func TestDoctorWithoutInstallation(t *testing.T) {
 // A role sees as much as its privileges allow. The other checks are unknown.
 func TestDoctorPrivileges(t *testing.T) {
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, events+`CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7)); SELECT sortkey.manage_partitions('events', '1 day')`)
-		db.Exec(t, `CALL sortkey.maintain_partitions()`)
+		execute(t, db, managed+`CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7)); `+maintained)
 		claim(t, db, snowflakes, nodelease.Options{})
 
 		reader, role := asRole(t, db)
@@ -428,9 +409,7 @@ func TestDoctorPrivileges(t *testing.T) {
 		wantFindings(t, d, `generators unknown next_ functions: the role cannot read the sequences of snowflake, sno → connect as the owner of schema sortkey`, `generators unknown keys: 1 column of keys can't be read → connect as the owner of the tables`,
 			`defaults problem column public\.t\.id: uses unreserved number 7`,
 			"claims"+denied, "partitions"+denied, "partitions"+denied, "partitions"+denied, "keys unknown keys: 1 column of keys can't be read → connect as the owner of the tables")
-		if d.Server.Role != role {
-			t.Errorf("got role %q", d.Server.Role)
-		}
+		wantSame(t, d.Server.Role, role)
 
 		db.Exec(t, "GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log TO "+role)
 		d = diagnose(t, reader)
@@ -455,8 +434,7 @@ func TestDoctorClock(t *testing.T) {
 func TestDoctorStandby(t *testing.T) {
 	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
-		db.Exec(t, events+`SELECT sortkey.manage_partitions('events', '1 day')`)
-		db.Exec(t, `CALL sortkey.maintain_partitions()`)
+		execute(t, db, managed+maintained)
 		if out, err := pgtest.Exec(t, db.Container(), "postgres", "touch", "/pgdata/standby.signal"); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -470,9 +448,7 @@ func TestDoctorStandby(t *testing.T) {
 		})
 		d := diagnose(t, db)
 		wantFindings(t, d, `server warning standby: .* → connect to the primary`)
-		if !d.Server.InRecovery {
-			t.Error("in_recovery is false")
-		}
+		wantSame(t, d.Server.InRecovery, true)
 		wantFailure(t, sortkey(t, db, "partitions run"), 2, "this server is a standby, which takes no steps; connect to the primary")
 	})
 }
@@ -495,9 +471,7 @@ func TestDoctorCitus(t *testing.T) {
 			c.Exec(t, statement)
 		}
 		wantFindings(t, diagnose(t, c.DB))
-		if n := pgtest.Value[int](t, c.Conn(t), `SELECT count(*)::int FROM "Bad"`); n != 3 {
-			t.Errorf("the table has %d rows, want 3", n)
-		}
+		wantSame(t, pgtest.Value[int](t, c.Conn(t), `SELECT count(*)::int FROM "Bad"`), 3)
 
 		c.Exec(t, `SELECT sortkey.reserve_node('snowflake', 1, 'coordinator')`)
 		c.Exec(t, `ALTER TABLE good ALTER other SET DEFAULT sortkey.next_snowflake()`)
@@ -530,12 +504,16 @@ func TestOutdatedInstallation(t *testing.T) {
 		for _, m := range slices.Backward(list[8:]) {
 			db.Exec(t, m.Down)
 		}
-		for _, remedy := range []string{"run sortkey migrate up", "continue with the tool that ran the others; sortkey migrate export writes the files for it"} {
+		for _, tt := range []struct{ by, remedy string }{
+			{"sortkey migrate up", "run sortkey migrate up"},
+			{"another tool", "continue with the tool that ran the others; sortkey migrate export writes the files for it"},
+		} {
 			for _, args := range []string{"partitions list", "partitions list events", "partitions run --dry-run", "partitions run"} {
-				wantFailure(t, sortkey(t, db, args), 2, `schema "sortkey": migration 9 (partitions) of 9 is not installed; `+remedy)
+				wantFailure(t, sortkey(t, db, args), 2, `schema "sortkey": migration 9 (partitions) of 9 is not installed; `+tt.remedy)
 			}
-			wantFailure(t, sortkey(t, db, "migrate check"), 1, `migration 9 (partitions) of 9 is not installed; `+remedy)
-			wantFindings(t, diagnose(t, db), `installation problem schema sortkey: 8 of 9 migrations, .* → `+remedy+"$", `partitions problem partitions: relation "sortkey.partitioned_table" does not exist → `+remedy+"$")
+			wantFailure(t, sortkey(t, db, "migrate check"), 1, `migration 9 (partitions) of 9 is not installed; `+tt.remedy)
+			wantFindings(t, diagnose(t, db), "installation problem schema sortkey: 8 of 9 migrations, run by "+tt.by+`; migration 9 \(partitions\) of 9 is not installed → `+tt.remedy+"$",
+				`partitions problem partitions: relation "sortkey.partitioned_table" does not exist → `+tt.remedy+"$")
 			db.Exec(t, "DROP TABLE IF EXISTS sortkey_internal.goose_version")
 		}
 		wantFailure(t, sortkey(t, db, "migrate up"), 2, `schema "sortkey" has 8 migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export writes the files for it`)
