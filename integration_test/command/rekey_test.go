@@ -15,18 +15,17 @@ func TestRekey(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		file := filepath.Join(t.TempDir(), "orders.json")
 		write := func(spec string) { pgtest.Must(t, os.WriteFile(file, []byte(spec), 0o644)) }
-		write(`{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`)
+		const spec = `{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`
+		write(spec)
 		wantFailure(t, sortkey(t, db, "rekey inspect", file), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
 		must(t, db, "migrate up")
-		db.Exec(t, "CREATE TABLE orders (id serial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now()); INSERT INTO orders SELECT FROM generate_series(1, 10)")
+		db.Exec(t, "CREATE TABLE orders (id serial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now()); INSERT INTO orders SELECT FROM generate_series(1, 1234)")
 
 		wantFailure(t, sortkey(t, db, "rekey inspect", file+"x"), 2, "no such file")
 		wantFailure(t, sortkey(t, db, "rekey inspect", file, "--views", "Bad Name"), 2, `--views: "Bad Name"`)
 		wantFailure(t, sortkey(t, db, "rekey backfill"), 2, "no rekey with schema rekeyed has begun; run expand")
 		wantFailure(t, sortkey(t, db, "rekey abort --dry-run"), 2, "abort has nothing to do; the next step is expand")
-		if out := must(t, db, "rekey status"); out != "no rekey with schema rekeyed; the next step is expand\n" {
-			t.Errorf("status: got %q", out)
-		}
+		wantSame(t, must(t, db, "rekey status"), "no rekey with schema rekeyed; the next step is expand\n")
 
 		// Problems are results of inspect, and an error of expand.
 		db.Exec(t, "CREATE MATERIALIZED VIEW recent AS SELECT id FROM orders")
@@ -39,32 +38,30 @@ func TestRekey(t *testing.T) {
 
 		write(`{"keys": [{"table": "orders", "format": "snowflake", "nodes": 1}]}`)
 		wantFailure(t, sortkey(t, db, "rekey inspect", file), 2, `unknown field "nodes"; sortkey rekey --help shows an example`)
-		write(`{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`)
+		write(spec)
 
+		wantParts(t, must(t, db, "rekey inspect", file), "1,234") // rows, although the table has no statistics
 		plan := objects(t, must(t, db, "rekey inspect", file, "-o", "json"))
-		if column := plan[0]["tables"].([]any)[0].(map[string]any)["columns"].([]any)[0].(map[string]any); column["new_name"] != "rekey_id" || column["old_type"] != "integer" || column["new_type"] != "bigint" {
-			t.Errorf("inspect in JSON: got the column %v", column)
-		}
+		column := plan[0]["tables"].([]any)[0].(map[string]any)["columns"].([]any)[0].(map[string]any)
+		wantFields(t, column, `{"new_name": "rekey_id", "old_type": "integer", "new_type": "bigint"}`)
 		dry := must(t, db, "rekey expand", file, "--dry-run")
 		if all := must(t, db, "rekey inspect", file, "--sql"); !strings.HasPrefix(all, dry) || !strings.HasPrefix(dry, "-- expand: reserve node numbers\nSELECT sortkey.reserve_node('snowflake', 1, ") {
 			t.Errorf("expected expand --dry-run to print the begin of inspect --sql, got\n%s\nand\n%s", dry, all)
 		}
 		must(t, db, "rekey expand", file)
 		wantFailure(t, sortkey(t, db, "rekey contract --yes"), 2, "contract can't run now; the next step is backfill")
-		if out := must(t, db, "rekey backfill --dry-run"); !strings.Contains(out, "-- backfill: fill keys of public.orders: a batch, and a query for more rows\nWITH batch AS ") {
-			t.Errorf("backfill --dry-run: got\n%s", out)
+		wantParts(t, must(t, db, "rekey backfill --dry-run"), "-- backfill: fill keys of public.orders: a batch, and a query for more rows\nWITH batch AS ")
+		done := objects(t, must(t, db, "rekey backfill -o json"))
+		if len(done) != 3 {
+			t.Fatalf("backfill in JSON: got %v", done)
 		}
-		if done := objects(t, must(t, db, "rekey backfill -o json")); len(done) != 3 || done[1]["action"] != "fill keys of public.orders" || done[1]["step"] != "backfill" {
-			t.Errorf("backfill in JSON: got %v", done)
-		}
+		wantFields(t, done[1], `{"action": "fill keys of public.orders", "step": "backfill"}`)
 		if status := objects(t, must(t, db, "rekey status -o json"))[0]; status["next"] != "validate" || status["step"] != "backfill" || status["actions_left"].(float64) < 5 {
 			t.Errorf("status in JSON: got %v", status)
 		}
 		must(t, db, "rekey validate")
 		wantFindings(t, diagnose(t, db))
-		if out := must(t, db, "doctor"); !strings.Contains(out, "\nrekey\n  ok       rekeyed: keys of orders: the next step is contract, the last change was ") {
-			t.Errorf("doctor: got\n%s", out)
-		}
+		wantParts(t, must(t, db, "doctor"), "\nrekey\n  ok       rekeyed: keys of orders: the next step is contract, the last change was ")
 		db.Exec(t, "UPDATE rekeyed.rekey_state SET updated_at = now() - interval '3 days'")
 		wantFindings(t, diagnose(t, db), "rekey warning rekeyed: keys of orders: the next step is contract, the last change was 3 days ago → "+
 			"run sortkey rekey contract, or sortkey rekey abort; until then, each INSERT sets both keys")
@@ -76,9 +73,7 @@ func TestRekey(t *testing.T) {
 		if shown, code := onTerminal(t, command(db, "rekey contract"), "type the name of the schema: ", "yes\n"); code != 2 || shown != question+"yes\nsortkey: contract changed nothing: want the name of the schema, rekeyed, got \"yes\"\n" {
 			t.Errorf("another answer: code %d, %q", code, shown)
 		}
-		if status := objects(t, must(t, db, "rekey status -o json"))[0]; status["next"] != "contract" || status["action"] != "look for new objects on the old columns" {
-			t.Errorf("expected the next step contract, got %v", status)
-		}
+		wantFields(t, objects(t, must(t, db, "rekey status -o json"))[0], `{"next": "contract", "action": "look for new objects on the old columns"}`)
 		must(t, db, "rekey contract --dry-run")
 		must(t, db, "rekey abort")
 		if out := must(t, db, "nodes list snowflake"); strings.Contains(out, "reserved") {
@@ -87,16 +82,15 @@ func TestRekey(t *testing.T) {
 	})
 }
 
-// On a terminal, contract asks for the name of the schema of the views. Inspect counts the rows
-// of a table without statistics.
-func TestRekeyOnTerminal(t *testing.T) {
+// After contract, audit knows the types of keys without a default and of references. On a
+// terminal, contract asks for the name of the schema of the views.
+func TestRekeyText(t *testing.T) {
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, "CREATE TABLE orders (id serial PRIMARY KEY, at timestamptz NOT NULL); INSERT INTO orders (at) SELECT now() FROM generate_series(1, 1234)")
 		file := filepath.Join(t.TempDir(), "orders.json")
-		pgtest.Must(t, os.WriteFile(file, []byte(`{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`), 0o600))
-		if out := must(t, db, "rekey inspect", file); !strings.Contains(out, "1,234") {
-			t.Errorf("expected 1,234 rows, got\n%s", out)
-		}
+		pgtest.Must(t, os.WriteFile(file, []byte(`{"keys": [{"table": "orders", "format": "uid60", "times": {"start": "2024-01-01T00:00:00Z"}, "old_key": "gen_random_uuid()"}]}`), 0o600))
+		db.Exec(t, `CREATE TABLE orders (id text PRIMARY KEY); INSERT INTO orders SELECT 'order ' || i FROM generate_series(1, 10) i;
+			CREATE TABLE lines (order_id text REFERENCES orders); INSERT INTO lines TABLE orders; CREATE INDEX ON lines (order_id);
+			COMMENT ON COLUMN lines.order_id IS 'The order.'`)
 		must(t, db, "rekey expand", file)
 		must(t, db, "rekey backfill")
 		must(t, db, "rekey validate")
@@ -104,5 +98,9 @@ func TestRekeyOnTerminal(t *testing.T) {
 		if code != 0 || !strings.Contains(shown, "type the name of the schema: rekeyed\ncompare the keys of all rows in ") || !strings.Contains(shown, "drop schema rekeyed in ") {
 			t.Errorf("the name: code %d, %q", code, shown)
 		}
+		for _, column := range []string{"orders.id", "lines.order_id"} {
+			wantParts(t, must(t, db, "audit "+column), "uid60")
+		}
+		wantSame(t, pgtest.Value[string](t, db.Conn(t), "SELECT col_description('lines'::regclass, (SELECT attnum FROM pg_attribute WHERE attrelid = 'lines'::regclass AND attname = 'order_id'))"), "The order.\nsortkey: uid60")
 	})
 }
