@@ -4,8 +4,9 @@
 //
 // Each test runs the program as a user does, and checks its output, exit code and effects. The
 // files are the subcommands: migrate, nodes, partitions, audit, doctor, rekey, and the generation
-// and conversion of IDs. connection_test.go has errors of the connection, and page_test.go the
-// sessions in README.md, docs/command.md and docs/rekey.md.
+// and conversion of IDs. connection_test.go has what all commands share: errors of the connection,
+// missing privileges, interrupts and terminals. page_test.go has the sessions in README.md,
+// docs/command.md and docs/rekey.md.
 //
 // The unit tests of cmd/sortkey have what needs no database: flags, formats of the output, and
 // the commands for single IDs. Package hostile runs the same commands against traps.
@@ -13,9 +14,10 @@
 // # Fixtures
 //
 // TestMain builds the command. The helpers in main_test.go run it: must for commands that
-// succeed, sortkey and wantFailure for the others. asRole returns the same database as a role
-// without privileges. withNodes is a template with the installation. The table auditMessy has
-// every finding of an audit.
+// succeed, sortkey and wantFailure for the others, start for a command that a test interrupts,
+// and onTerminal for one that asks. asRole returns the same database as a role without
+// privileges. installed is a template with the installation. The table auditMessy has every
+// finding of an audit.
 //
 // # Running
 //
