@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"syscall"
 	"testing"
@@ -18,9 +17,7 @@ func TestAuditMemory(t *testing.T) {
 			INSERT INTO big SELECT 583, timestamptz '2021-01-01Z' + g * interval '1 min' FROM generate_series(1, 100000) g; -- one ID
 			CREATE INDEX ON big (id); ANALYZE big; SELECT sortkey.reserve_node('snowflake', 7, 'tests')`, rows))
 		c := command(db, "audit big.id --type snowflake --created-at created_at -o json")
-		r := finish(t, c)
-		var a auditJSON
-		pgtest.Must(t, json.Unmarshal([]byte(r.out), &a))
+		a := parseAudit(t, finish(t, c))
 		if a.Rows != int64(rows)+100_000 || len(a.counts()) < 3 {
 			t.Errorf("got %d rows and %q", a.Rows, a.counts())
 		}

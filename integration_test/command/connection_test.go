@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -144,16 +143,15 @@ func TestInterrupt(t *testing.T) {
 			run.Stdout = out
 			end := start(t, run)
 			awaitSession(t, probe, waits)
-			for range 2 {
+			wantSteps := func() {
+				t.Helper()
 				text, err := os.ReadFile(out.Name())
 				pgtest.Must(t, err)
-				if !regexp.MustCompile(`^(create public\.events_p.*\n){5}$`).Match(text) {
-					t.Errorf("got %q, want 5 steps", text)
-				}
-				if run.ProcessState == nil {
-					interrupt(t, probe, run, end)
-				}
+				wantMatch(t, string(text), `\A(create public\.events_p.*\n){5}\z`)
 			}
+			wantSteps()
+			interrupt(t, probe, run, end)
+			wantSteps()
 		})
 
 		// Between the batches of an audit, there is no transaction.

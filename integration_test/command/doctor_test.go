@@ -45,25 +45,21 @@ func diagnose(t *testing.T, db *pgtest.DB, args ...string) (d diagnosis) {
 // notOK returns the checks that aren't ok, one per line: area, status, subject, detail
 // and remedy. Several rules that lack the same privilege or object are one line, as on the
 // page.
-func (d diagnosis) notOK() string {
-	var lines []string
+func (d diagnosis) notOK() (lines []string) {
 	for _, c := range d.Checks {
-		line := fmt.Sprintf("%s %s %s: %s → %s\n", c.Area, c.Status, c.Subject, c.Detail, c.Remedy)
+		line := fmt.Sprintf("%s %s %s: %s → %s", c.Area, c.Status, c.Subject, c.Detail, c.Remedy)
 		if c.Status != "ok" && c.Suppressed == "" && !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
 	}
-	return strings.Join(lines, "")
+	return lines
 }
 
 // wantFindings fails the test unless the checks that aren't ok match the patterns, one
 // each, in order. A pattern without a problem means exit code 0.
 func wantFindings(t *testing.T, d diagnosis, patterns ...string) {
 	t.Helper()
-	found, code := strings.Split(strings.TrimSpace(d.notOK()), "\n"), 0
-	if found[0] == "" {
-		found = nil
-	}
+	found, code := d.notOK(), 0
 	if slices.ContainsFunc(patterns, func(p string) bool { return regexp.MustCompile(`^(\w+ problem|installation unknown) `).MatchString(p) }) {
 		code = 1
 	}
@@ -80,9 +76,9 @@ func wantFindings(t *testing.T, d diagnosis, patterns ...string) {
 // remedy returns the SQL in the remedy of the only finding.
 func (d diagnosis) remedy(t *testing.T) string {
 	t.Helper()
-	_, remedy, ok := strings.Cut(strings.TrimSpace(d.notOK()), " → run ")
+	_, remedy, ok := strings.Cut(strings.Join(d.notOK(), "\n"), " → run ")
 	if !ok {
-		t.Fatalf("no remedy in %s", d.notOK())
+		t.Fatalf("no remedy in %q", d.notOK())
 	}
 	return remedy
 }

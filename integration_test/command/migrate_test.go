@@ -175,11 +175,7 @@ func TestMigrateConcurrently(t *testing.T) {
 			if r.code != 0 || r.errs != "" {
 				t.Errorf("code %d, errors %q", r.code, r.errs)
 			}
-			for line := range strings.Lines(r.out) {
-				if strings.HasPrefix(line, "installed ") {
-					installed = append(installed, line)
-				}
-			}
+			installed = append(installed, regexp.MustCompile(`(?m)^installed .*\n`).FindAllString(r.out, -1)...)
 		}
 		slices.Sort(installed)
 		wantSame(t, installed, slices.Sorted(slices.Values(migrationLines(t, "installed"))))
