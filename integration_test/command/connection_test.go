@@ -111,7 +111,7 @@ func interrupt(t *testing.T, probe *pgx.Conn, c *exec.Cmd, end func() result) {
 	pgtest.Must(t, c.Process.Signal(syscall.SIGINT))
 	r := end()
 	wantFailure(t, r, 130)
-	wantSame(t, r.errs, "sortkey: interrupted\n")
+	wantMatch(t, r.errs, `\A(.* rows.*\n)*sortkey: interrupted\n\z`) // on a slow machine, an audit prints progress
 	pgtest.Eventually(t, "the command has no session", func() error {
 		if s := sessions(t, probe, "true"); len(s) > 0 {
 			return fmt.Errorf("sessions %q", s)
