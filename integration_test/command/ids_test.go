@@ -22,21 +22,15 @@ func TestIDsPipe(t *testing.T) {
 		t.Fatalf("code %d, %d lines, errors %s", r.code, strings.Count(r.out, "\n"), r.errs)
 	}
 	last := ""
-	for line := range strings.Lines(r.out) {
-		var got struct {
-			Candidates []struct {
-				Type  string
-				Time  time.Time
-				Node  int
-				Forms map[string]string
-			}
+	for _, object := range objects(t, r.out) {
+		best := object["candidates"].([]any)[0].(map[string]any)
+		wantFields(t, best, `{"type": "snowflake", "node": 37}`)
+		created, err := time.Parse(time.RFC3339, best["time"].(string))
+		hex := best["forms"].(map[string]any)["hex"].(string)
+		if err != nil || created.Before(start) || created.After(time.Now()) || hex <= last {
+			t.Fatalf("got %v after %s", object, last)
 		}
-		pgtest.Must(t, json.Unmarshal([]byte(line), &got))
-		best := got.Candidates[0]
-		if best.Type != "snowflake" || best.Node != 37 || best.Time.Before(start) || best.Time.After(time.Now()) || best.Forms["hex"] <= last {
-			t.Fatalf("got %safter %s", line, last)
-		}
-		last = best.Forms["hex"]
+		last = hex
 	}
 }
 

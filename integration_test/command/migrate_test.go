@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -46,13 +45,10 @@ func TestMigrate(t *testing.T) {
 		wantSame(t, must(t, db, "migrate up"), "nothing to do: schema sortkey has all migrations\n")
 		wantSame(t, must(t, db, "migrate up -o json"), "")
 		wantSame(t, must(t, db, "migrate check -o json"), `{"ok":true,"findings":[]}`+"\n")
-		for line := range strings.Lines(must(t, db, "migrate status -o json")) {
-			var m struct {
-				AppliedAt time.Time `json:"applied_at"`
-			}
-			pgtest.Must(t, json.Unmarshal([]byte(line), &m))
-			if age := time.Since(m.AppliedAt); age > time.Hour || age < -time.Minute || m.AppliedAt.Location() != time.UTC {
-				t.Errorf("status: got %s", line)
+		for _, m := range objects(t, must(t, db, "migrate status -o json")) {
+			applied, err := time.Parse(time.RFC3339, m["applied_at"].(string))
+			if age := time.Since(applied); err != nil || age > time.Hour || age < -time.Minute || applied.Location() != time.UTC {
+				t.Errorf("status: got %v", m)
 			}
 		}
 		if out := must(t, db, "migrate status"); strings.Contains(out, "-\n") || !strings.Contains(out, "  partitions    2") {
@@ -60,18 +56,14 @@ func TestMigrate(t *testing.T) {
 		}
 
 		db.Exec(t, "CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(1021), other bigint DEFAULT sortkey.next_spread64(7))")
-		var check struct {
-			OK       bool
-			Findings []struct{ ID, Subject, Detail, Remedy string }
-		}
 		r := sortkey(t, db, "migrate check -o json")
-		pgtest.Must(t, json.Unmarshal([]byte(r.out), &check))
-		if r.code != 1 || check.OK || len(check.Findings) != 2 {
-			t.Fatalf("check: code %d, %+v", r.code, check)
-		}
+		wantFailure(t, r, 1, `{"ok":false,`)
+		findings := objects(t, r.out)[0]["findings"].([]any)
+		wantSame(t, len(findings), 2)
 		var lines string
-		for _, f := range check.Findings {
-			lines += fmt.Sprintf("%s: %s; %s [%s]\n", f.Subject, f.Detail, f.Remedy, f.ID)
+		for _, finding := range findings {
+			f := finding.(map[string]any)
+			lines += fmt.Sprintf("%s: %s; %s [%s]\n", f["subject"], f["detail"], f["remedy"], f["id"])
 		}
 		wantMatch(t, lines, `^column public\.orders\.id: uses unreserved number 1021 of pool snowflake; run sortkey nodes reserve snowflake 1021, or SELECT.* \[node-unreserved\]$`)
 		r = sortkey(t, db, "migrate check")
@@ -147,20 +139,17 @@ func TestMigrateForeign(t *testing.T) {
 func TestMigrateExportPlain(t *testing.T) {
 	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		folder := filepath.Join(t.TempDir(), "a b")
-		var export struct {
-			Written []string
-			Next    string
-		}
-		pgtest.Must(t, json.Unmarshal([]byte(must(t, nil, "migrate export --tool plain --output json", folder)), &export))
+		export := objects(t, must(t, nil, "migrate export --tool plain --output json", folder))[0]
 		inside := "/tmp/" + db.Name
-		for _, path := range export.Written {
+		for _, written := range export["written"].([]any) {
+			path := written.(string)
 			text, err := os.ReadFile(path)
 			pgtest.Must(t, err)
 			pgtest.Must(t, db.Container().CopyToContainer(t.Context(), text, inside+"/"+filepath.Base(path), 0o644))
 		}
 		local := withURL(t, db, func(u *url.URL) { u.Host = "127.0.0.1:5432" })
-		if out, err := pgtest.Exec(t, db.Container(), "root", "env", "DATABASE_URL="+local.URL, "sh", "-c", strings.ReplaceAll(export.Next, "'"+folder+"'", inside)); err != nil {
-			t.Fatalf("%s: %v\n%s", export.Next, err, out)
+		if out, err := pgtest.Exec(t, db.Container(), "root", "env", "DATABASE_URL="+local.URL, "sh", "-c", strings.ReplaceAll(export["next"].(string), "'"+folder+"'", inside)); err != nil {
+			t.Fatalf("%s: %v\n%s", export["next"], err, out)
 		}
 		must(t, db, "migrate check")
 	})
