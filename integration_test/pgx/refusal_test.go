@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -187,30 +186,6 @@ func TestOutOfRange(t *testing.T) {
 		}
 		mustBeEmpty(t, conn)
 	})
-}
-
-// Typed keys and structs that embed an ID work without registration in all modes, slices
-// included.
-func TestTypedSlices(t *testing.T) {
-	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
-		const number = 132271570944274432
-		sno := idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c')
-		testSlice(t, conn, "bigint", idtype.SnowflakeOf[idtest.Order](number), 7)
-		testSlice(t, conn, "bigint", orderID{number}, orderID{7})
-		testSlice(t, conn, "uuid", idtype.SnoOf[idtest.Customer](sno), idtype.SnoOf[idtest.Customer]{})
-		testSlice(t, conn, "uuid", customerID{sno}, customerID{})
-	})
-}
-
-func testSlice[V comparable](t *testing.T, conn *pgx.Conn, column string, id, other V) {
-	t.Helper()
-	var got V
-	var list []V
-	var found bool
-	err := conn.QueryRow(t.Context(), fmt.Sprintf("select $1::%[1]s, $2::%[1]s[], $1::%[1]s = any($2::%[1]s[])", column), id, []V{other, id}).Scan(&got, &list, &found)
-	if err != nil || got != id || !slices.Equal(list, []V{other, id}) || !found {
-		t.Errorf("%T: %v, %v, %v, %v", id, got, list, found, err)
-	}
 }
 
 // Columns accept or reject a typed key, and a struct that embeds an ID, as they do the ID.

@@ -73,6 +73,8 @@ type row interface {
 	copies(t *testing.T, conn *pgx.Conn, column string)
 	// copyAllocations returns the number of allocations of a COPY of n rows.
 	copyAllocations(t *testing.T, conn *pgx.Conn, n int) float64
+	// json reads the Go type from JSON that the server makes of the column.
+	json(t *testing.T, conn *pgx.Conn)
 }
 
 // An entry is the Go type V in a column.

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // A suite holds the tests that depend on the Go type.
 type suite interface {
 	TypeName() string
+	rows() []row
 	order(t *testing.T, conn *pgx.Conn)
 	ranges(t *testing.T, conn *pgx.Conn)
 	rangeTypes(t *testing.T, conn *pgx.Conn)
@@ -115,8 +116,8 @@ func createDomains(t *testing.T, db *pgtest.DB) {
 	db.Exec(t, ddl)
 }
 
-// rows lists the Go types, each in all column types that can hold it. Add a row for
-// each new type.
+// rows lists the Go types, each in all column types that can hold it. A new ID type is a new
+// suite.
 func rows() []row {
 	list := []row{
 		entry[orderID]{"bigint", wrapped(idtest.Snowflake.Edges, func(id idtype.Snowflake) orderID { return orderID{id} }), decimalOf[orderID]},
@@ -131,20 +132,13 @@ func rows() []row {
 		entry[sqltypes.SnoBytes]{"bytea", wrapped(idtest.Sno.Edges, sqltypes.SnoBytesOf),
 			func(id sqltypes.SnoBytes) string { return fmt.Sprintf("\\x%x", id.ID[:]) }},
 	}
-	list = append(list, kindRows(idtest.Snowflake)...)
-	list = append(list, kindRows(idtest.SnowflakeSI)...)
-	list = append(list, kindRows(idtest.UID60)...)
-	list = append(list, kindRows(idtest.Spread64)...)
-	list = append(list, kindRows(idtest.Sno)...)
-	list = append(list, kindRows(idtest.OrderID)...)
-	list = append(list, kindRows(idtest.VisitKey)...)
-	list = append(list, kindRows(idtest.VisitSno)...)
-	list = append(list, kindRows(idtest.CustomerID)...)
-	list = append(list, kindRows(idtest.UUID)...)
-	return append(list, kindRows(idtest.OrderUUID)...)
+	for _, s := range suites {
+		list = append(list, s.rows()...)
+	}
+	return list
 }
 
-func kindRows[T idtest.ID[T]](k idtest.Kind[T]) []row {
+func (k of[T]) rows() []row {
 	r := idtest.Rand(k.Name)
 	ids := append([]T{}, k.Edges...)
 	for range 5 {
