@@ -4,15 +4,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -29,21 +31,18 @@ func TestBadInput(t *testing.T) {
 }
 
 func (k of[T]) badInput(t *testing.T, conn *pgx.Conn) {
-	before := k.Edges[1]
+	ones := func() []any {
+		id := k.Edges[1]
+		return []any{id, &id, sql.Null[T]{V: id, Valid: true}, sqltypes.OptionalOf(id)}
+	}
+	lists := func() []any {
+		id := k.Edges[1]
+		return []any{[]T{id}, []*T{&id, nil}}
+	}
 	for stored, want := range k.Refused {
 		column := fmt.Sprintf("cast('%s' as %s)", stored, k.Column)
-		id, pointer, null, optional := before, &before, sql.Null[T]{V: before, Valid: true}, sqltypes.OptionalOf(before)
-		for _, dst := range []any{&id, &pointer, &null, &optional} {
-			refused(t, conn, column, dst, want)
-		}
-		ids, pointers := []T{before}, []*T{&before, nil}
-		for _, dst := range []any{&ids, &pointers} {
-			refused(t, conn, "array["+column+"]", dst, want)
-		}
-		if id != before || *pointer != before || null != (sql.Null[T]{V: before, Valid: true}) || optional.ID != before ||
-			len(ids) != 1 || ids[0] != before || len(pointers) != 2 || *pointers[0] != before {
-			t.Errorf("%s changed a destination: %v, %v, %v, %v, %v, %v", stored, id, *pointer, null, optional, ids, pointers)
-		}
+		refused(t, conn, column, want, ones)
+		refused(t, conn, "array["+column+"]", want, lists)
 		rows, _ := conn.Query(t.Context(), "select "+column+" as key")
 		if _, err := pgx.CollectRows(rows, pgx.RowTo[T]); !errors.Is(err, want) {
 			t.Errorf("%s by RowTo: %v, want %v", stored, err, want)
@@ -51,12 +50,21 @@ func (k of[T]) badInput(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// refused checks that scanning an expression fails with want.
-func refused(t *testing.T, conn *pgx.Conn, expression string, dst any, want error) {
+// refused checks that scanning an expression fails with want, and that destinations keep their
+// values. A failed scan could change what a pointer or a slice refers to, so values returns new
+// values for each call.
+func refused(t *testing.T, conn *pgx.Conn, expression string, want error, values func() []any) {
 	t.Helper()
-	err := conn.QueryRow(t.Context(), "select "+expression+" as key").Scan(dst)
-	if !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), "(col: key)") {
-		t.Errorf("%s into %T: %v, want %v and the column's name", expression, dst, err, want)
+	for i, before := range values() {
+		dst := reflect.New(reflect.TypeOf(before))
+		dst.Elem().Set(reflect.ValueOf(values()[i]))
+		err := conn.QueryRow(t.Context(), "select "+expression+" as key").Scan(dst.Interface())
+		if !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), "(col: key)") {
+			t.Errorf("%s into %T: %v, want %v and the column's name", expression, before, err, want)
+		}
+		if !reflect.DeepEqual(dst.Elem().Interface(), before) {
+			t.Errorf("%s into %T: changed it to %v", expression, before, dst.Elem())
+		}
 	}
 }
 
@@ -64,28 +72,23 @@ func refused(t *testing.T, conn *pgx.Conn, expression string, dst any, want erro
 func TestWrongColumn(t *testing.T) {
 	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
 		number, id := idtype.Snowflake(7), idtype.MustParseSno("brpk4q72xwf2m63l")
-		txt, raw, spread := sqltypes.TextOf(id), sqltypes.SnoBytesOf(id), idtype.Spread64(-7)
-		for _, expression := range []string{"'x'::text", "'-1'::text", "1.5::numeric", "'\\x07'::bytea", "true", "now()", "1.5::float8",
-			"'6272706b-3471-3732-7877-66326d36336c'::uuid", "'{}'::bigint[]", "'{\"a\": 1}'::jsonb"} {
-			refused(t, conn, expression, &number, idtype.ErrSyntax)
-			if expression != "'-1'::text" {
-				refused(t, conn, expression, &spread, idtype.ErrSyntax)
+		for _, c := range []struct {
+			values      []any
+			expressions []string
+		}{
+			{[]any{number, idtype.Spread64(-7)}, []string{"'x'::text", "1.5::numeric", "'\\x07'::bytea", "true", "now()", "1.5::float8",
+				"'6272706b-3471-3732-7877-66326d36336c'::uuid", "'{}'::bigint[]", "'{\"a\": 1}'::jsonb"}},
+			{[]any{number}, []string{"'-1'::text"}},
+			{[]any{id}, []string{"7::bigint", "'brpk4q72xwf2m63'::text", "'brpk4q72xwf2m63l2'::text", "''::text", "true", "now()",
+				"'\\x4e6f2160a0ff9a0a10'::bytea", "'\\x4e6f2160a0ff9a0a103300'::bytea", "''::bytea"}},
+			{[]any{sqltypes.TextOf(id)}, []string{"7::bigint", "'brpk4q72xwf2m63'::text", "'BRPK4q72xwf2m63l'::text", "''::text",
+				"'6272706b-3471-3732-7877-66326d36336c'::uuid", "'\\x4e6f2160a0ff9a0a1033'::bytea"}},
+			{[]any{sqltypes.SnoBytesOf(id)}, []string{"7::bigint", "'brpk4q72xwf2m63l'::text", "'\\x'::bytea", "'\\x4e6f2160a0ff9a0a10'::bytea",
+				"'\\x4e6f2160a0ff9a0a103300'::bytea", "'6272706b-3471-3732-7877-66326d36336c'::uuid"}},
+		} {
+			for _, expression := range c.expressions {
+				refused(t, conn, expression, idtype.ErrSyntax, func() []any { return c.values })
 			}
-		}
-		for _, expression := range []string{"7::bigint", "'brpk4q72xwf2m63'::text", "'brpk4q72xwf2m63l2'::text", "''::text", "true", "now()",
-			"'\\x4e6f2160a0ff9a0a10'::bytea", "'\\x4e6f2160a0ff9a0a103300'::bytea", "''::bytea"} {
-			refused(t, conn, expression, &id, idtype.ErrSyntax)
-		}
-		for _, expression := range []string{"7::bigint", "'brpk4q72xwf2m63'::text", "'BRPK4q72xwf2m63l'::text", "''::text",
-			"'6272706b-3471-3732-7877-66326d36336c'::uuid", "'\\x4e6f2160a0ff9a0a1033'::bytea"} {
-			refused(t, conn, expression, &txt, idtype.ErrSyntax)
-		}
-		for _, expression := range []string{"7::bigint", "'brpk4q72xwf2m63l'::text", "'\\x'::bytea", "'\\x4e6f2160a0ff9a0a10'::bytea",
-			"'\\x4e6f2160a0ff9a0a103300'::bytea", "'6272706b-3471-3732-7877-66326d36336c'::uuid"} {
-			refused(t, conn, expression, &raw, idtype.ErrSyntax)
-		}
-		if number != 7 || spread != -7 || id.String() != "brpk4q72xwf2m63l" || txt.ID != id || raw.ID != id {
-			t.Errorf("a failed scan changed a destination: %v, %v, %v, %v, %v", number, spread, id, txt, raw)
 		}
 		// Other numeric types scan as numbers.
 		for _, expression := range []string{"8::smallint", "8::integer", "8::bigint", "8::numeric", "'8'::text"} {
@@ -102,71 +105,95 @@ func byOID(mode pgx.QueryExecMode) bool {
 	return mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol
 }
 
-// Modes that don't learn parameter types store a Sno in a text column as the text of its
-// UUID, which no SnoText matches.
-func TestWrongParameterOfUnknownType(t *testing.T) {
-	inEachMode(t, "create table t (txt text); create table texts (id text); insert into texts values ('brpk4q72xwf2m63l')", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
-		if byOID(mode) {
-			return // see TestRemedies
-		}
-		ctx, id := t.Context(), idtype.MustParseSno("brpk4q72xwf2m63l")
-		var stored string
-		var found bool
-		err := conn.QueryRow(ctx, "insert into t (txt) values ($1) returning txt", id).Scan(&stored)
-		if err != nil || stored != id.UUID().String() {
-			t.Errorf("a Sno in a text column: %q, %v", stored, err)
-		}
-		if err := conn.QueryRow(ctx, "select id = any($1::text[]) from texts", []idtype.Sno{id}).Scan(&found); err != nil || found {
-			t.Errorf("= any of Snos as text: %v, %v", found, err)
-		}
-		if err := conn.QueryRow(ctx, "select id = any($1::text[]) from texts", []sqltypes.SnoText{{ID: id}}).Scan(&found); err != nil || !found {
-			t.Errorf("= any of SnoTexts as text: %v, %v", found, err)
-		}
-	})
-}
-
-// The codec never sends raw bytes, which the server would pad or truncate, or a Sno's
-// text for a uuid column.
-func TestNoRawBytesForUUID(t *testing.T) {
-	inEachMode(t, "create table t (id uuid, ids uuid[])", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
-		id := idtype.MustParseSno("brpk4q72xwf2m63l")
-		raw, txt := sqltypes.SnoBytesOf(id), sqltypes.TextOf(id)
-		for _, in := range []any{raw, &raw, sqltypes.OptionalOf(raw), sql.Null[sqltypes.SnoBytes]{V: raw, Valid: true}, txt, &txt} {
-			_, err := conn.Exec(t.Context(), "insert into t (id) values ($1)", in)
-			mustRefuse(t, mode, in, err)
-		}
-		for _, in := range []any{[]sqltypes.SnoBytes{raw}, []sqltypes.SnoText{txt}} {
-			_, err := conn.Exec(t.Context(), "insert into t (ids) values ($1)", in)
-			mustRefuse(t, mode, in, err)
-		}
-		if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"t"}, []string{"id"}, pgx.CopyFromRows([][]any{{raw}})); err == nil {
-			t.Error("COPY of bytes into a uuid column: no error")
-		}
-		mustBeEmpty(t, conn)
-	})
-}
-
-// mustBeEmpty checks that table t is empty.
-func mustBeEmpty(t *testing.T, conn *pgx.Conn) {
-	t.Helper()
-	var n int
-	if err := conn.QueryRow(t.Context(), "select count(*) from t").Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d rows, %v, want none", n, err)
+// Columns of another type refuse an ID, in all Go types that hold it. COPY does so in all modes.
+// In modes that don't learn the types of parameters, text and bytea columns store the text of a
+// Sno's UUID, and the server refuses raw bytes and the text of a Sno for a uuid column. It never
+// gets raw bytes, which it would pad or truncate.
+func TestWrongParameter(t *testing.T) {
+	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
+	asUUID := sno.UUID().String()
+	asBytes := fmt.Sprintf("\\x%x", asUUID)
+	raw, txt := sqltypes.SnoBytesOf(sno), sqltypes.TextOf(sno)
+	customer, visit := customerID{sno}, idtype.SnoOf[idtest.Visit](sno)
+	ones := slices.Concat(forms(sno), forms(customer), forms(visit))
+	lists := slices.Concat(sliceForms(sno), sliceForms(customer), sliceForms(visit))
+	const wantUUID, useSno = ": want a uuid parameter, got ", "or use idtype.Sno for uuid columns"
+	columns := []struct {
+		column, typ string
+		values      []any
+		refusal     string
+		stored      string // without the type of the parameter; "" if the server refuses the value
+	}{
+		{"txt", "text", ones, wantUUID, asUUID},
+		{"short", "varchar(40)", ones, wantUUID, asUUID},
+		{"pad", "char(40)", ones, wantUUID, asUUID},
+		{"raw", "bytea", ones, wantUUID, asBytes},
+		{"n", "name", ones, wantUUID, asUUID},
+		{"txt_list", "text[]", lists, wantUUID, "{" + asUUID + "}"},
+		{"short_list", "varchar(40)[]", lists, wantUUID, "{" + asUUID + "}"},
+		{"pad_list", "char(40)[]", lists, wantUUID, fmt.Sprintf(`{"%-40s"}`, asUUID)},
+		{"raw_list", "bytea[]", lists, wantUUID, fmt.Sprintf(`{"\%s"}`, asBytes)},
+		{"n_list", "name[]", lists, wantUUID, "{" + asUUID + "}"},
+		{"u", "uuid", append(forms(raw), forms(txt)...), useSno, ""},
+		{"u_list", "uuid[]", append(sliceForms(raw), sliceForms(txt)...), useSno, ""},
 	}
+	ddl := "create table t (first integer"
+	for _, c := range columns {
+		ddl += ", " + c.column + " " + c.typ
+	}
+	inEachMode(t, ddl+")", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+		for _, c := range columns {
+			for _, value := range c.values {
+				refuses(t, conn, mode, c.column, value, c.refusal)
+				if byOID(mode) {
+					continue
+				}
+				var shown string
+				err := conn.QueryRow(t.Context(), fmt.Sprintf("insert into t (%s) values ($1) returning rtrim(%[1]s::text)", c.column), value).Scan(&shown)
+				if shown != c.stored || (err == nil) != (c.stored != "") || err != nil && pgerror.State(err) == "" {
+					t.Errorf("%T in %s: stored %q, %v, want %q or an error of the server", value, c.column, shown, err, c.stored)
+				}
+			}
+		}
+		if n := pgtest.Value[int](t, conn, "select count(*) from t where u is not null or u_list is not null"); n != 0 {
+			t.Errorf("%d rows with a UUID, want none", n)
+		}
+		if byOID(mode) {
+			return
+		}
+		var found, foundText bool
+		err := conn.QueryRow(t.Context(), "select x = any($1::text[]), x = any($2::text[]) from (values ('brpk4q72xwf2m63l')) v (x)", []idtype.Sno{sno}, []sqltypes.SnoText{txt}).Scan(&found, &foundText)
+		if err != nil || found || !foundText {
+			t.Errorf("= any of Snos as text: %v, of SnoTexts: %v, %v", found, foundText, err)
+		}
+	})
 }
 
-// mustRefuse checks that the codec rejected the value, or that the server did in modes
-// in which the codec doesn't know the parameter's type.
-func mustRefuse(t *testing.T, mode pgx.QueryExecMode, in any, err error) {
+// forms returns values of all Go types that hold an ID.
+func forms[V sqltypes.ID](id V) []any {
+	p := &id
+	return []any{id, p, &p, sql.Null[V]{V: id, Valid: true}, sqltypes.OptionalOf(id)}
+}
+
+// sliceForms returns slices of an ID.
+func sliceForms[V sqltypes.ID](id V) []any {
+	return []any{[]V{id}, []*V{&id}, &[]V{id}, []sqltypes.Optional[V]{{ID: id}}}
+}
+
+// refuses checks that the codec rejects a value for a column of table t: in COPY, and in INSERT
+// if it learns the type of the parameter.
+func refuses(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode, column string, value any, want string) {
 	t.Helper()
-	var pgErr *pgconn.PgError
-	switch {
-	case err == nil:
-		t.Errorf("%T as uuid: no error", in)
-	case byOID(mode) && !strings.Contains(err.Error(), "or use idtype.Sno for uuid columns"):
-		t.Errorf("%T as uuid: %v", in, err)
-	case !byOID(mode) && !errors.As(err, &pgErr):
-		t.Errorf("%T as uuid: %v, want an error of the server", in, err)
+	_, err := conn.CopyFrom(t.Context(), pgx.Identifier{"t"}, []string{column}, pgx.CopyFromRows([][]any{{value}}))
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("COPY of %T into %s: %v, want %q", value, column, err, want)
+	}
+	if !byOID(mode) {
+		return
+	}
+	_, err = conn.Exec(t.Context(), "insert into t ("+column+") values ($1)", value)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("INSERT of %T into %s: %v, want %q", value, column, err, want)
 	}
 }
 
@@ -184,61 +211,10 @@ func TestOutOfRange(t *testing.T) {
 				}
 			}
 		}
-		mustBeEmpty(t, conn)
-	})
-}
-
-// Columns accept or reject a typed key, and a struct that embeds an ID, as they do the ID.
-func TestTypedInOtherColumns(t *testing.T) {
-	columns := []string{"txt text", "short varchar(40)", "pad char(40)", "raw bytea", "n name"}
-	ddl := "create table t (" + strings.Join(columns, ", ") + ", txt_list text[], short_list varchar(40)[], pad_list char(40)[], raw_list bytea[], n_list name[])"
-	inEachMode(t, ddl, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
-		sno := idtype.MustParseSno("brpk4q72xwf2m63l")
-		for _, column := range columns {
-			column, _, _ = strings.Cut(column, " ")
-			testOtherColumn(t, conn, mode, column, sno, customerID{sno})
-			testOtherColumn(t, conn, mode, column, sno, idtype.SnoOf[idtest.Visit](sno))
-		}
-		for _, value := range []any{sqltypes.TextOf(customerID{sno}), sqltypes.TextOf(idtype.SnoOf[idtest.Visit](sno)), sqltypes.TextOf(sno)} {
-			if shown, err := stored(t, conn, "txt", value); err != nil || shown != sno.String() {
-				t.Errorf("%T in text: stored %q, %v", value, shown, err)
-			}
+		if n := pgtest.Value[int](t, conn, "select count(*) from t"); n != 0 {
+			t.Errorf("%d rows, want none", n)
 		}
 	})
-}
-
-func testOtherColumn[V sqltypes.ID](t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode, column string, plain idtype.Sno, id V) {
-	t.Helper()
-	p := &id
-	for _, c := range []struct {
-		column string
-		plain  any
-		values []any
-	}{
-		{column, plain, []any{id, p, &p, sql.Null[V]{V: id, Valid: true}, sqltypes.OptionalOf(id)}},
-		{column + "_list", []idtype.Sno{plain}, []any{[]V{id}, []*V{p}, &[]V{id}, []sqltypes.Optional[V]{{ID: id}}}},
-	} {
-		want, wantErr := stored(t, conn, c.column, c.plain)
-		for _, value := range c.values {
-			shown, err := stored(t, conn, c.column, value)
-			if byOID(mode) {
-				if err == nil || wantErr == nil || !strings.Contains(err.Error(), ": want a uuid parameter, got ") {
-					t.Errorf("%T in %s: stored %q, %v; a Sno: %v", value, c.column, shown, err, wantErr)
-				}
-			} else if err != nil || wantErr != nil || shown != want {
-				t.Errorf("%T in %s: stored %q, %v; a Sno: %q, %v", value, c.column, shown, err, want, wantErr)
-			}
-			if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"t"}, []string{c.column}, pgx.CopyFromRows([][]any{{value}})); err == nil || !strings.Contains(err.Error(), "want a uuid parameter, got ") {
-				t.Errorf("COPY of %T into %s: %v", value, c.column, err)
-			}
-		}
-	}
-}
-
-// stored inserts a value and returns it as text from the server.
-func stored(t *testing.T, conn *pgx.Conn, column string, value any) (shown string, err error) {
-	err = conn.QueryRow(t.Context(), fmt.Sprintf("insert into t (%s) values ($1) returning rtrim(%[1]s::text)", column), value).Scan(&shown)
-	return shown, err
 }
 
 // The remedies in error messages work.
