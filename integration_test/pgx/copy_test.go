@@ -1,8 +1,6 @@
 package pgx
 
 import (
-	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -44,24 +42,13 @@ func (e entry[V]) copies(t *testing.T, conn *pgx.Conn, column string) {
 		s.Errorf("%s: %d rows, %v", column, n, err)
 		return
 	}
-	want := []struct {
-		id  *V
-		ids []*V
-	}{
+	type stored struct {
+		ID  *V
+		IDs []*V
+	}
+	collects(t, conn, pgx.RowToStructByPos, []stored{
 		{p, []*V{&ids[0], &ids[1]}}, {p, []*V{&ids[0], &ids[1]}}, {p, []*V{p, nil}}, {nil, nil}, {nil, nil}, {&ids[1], []*V{&ids[1], nil}}, {nil, []*V{}},
-	}
-	rows, _ := conn.Query(t.Context(), s.sql("select id, ids from {t} order by n"))
-	defer rows.Close()
-	for i := 0; rows.Next(); i++ {
-		var id *V
-		var ids []*V
-		if err := rows.Scan(&id, &ids); err != nil || !reflect.DeepEqual(id, want[i].id) || !reflect.DeepEqual(ids, want[i].ids) {
-			s.Errorf("%s, row %d from %v: %v, %v, %v", column, i, fmt.Sprintf("%T, %T", source[i][1], source[i][2]), id, ids, err)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		s.Error(err)
-	}
+	}, s.sql("select id, ids from {t} order by n"))
 }
 
 // COPY allocates per buffer, not per row: at most once per 100 rows. Only the Value of a struct

@@ -22,32 +22,24 @@ func TestDomainOIDs(t *testing.T) {
 		createDomains(t, db)
 		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[])")
 		conn, ctx := db.Conn(t, loaded), t.Context()
-		oids := map[uint32]string{}
-		rows, _ := conn.Query(ctx, "select oid, typname::text from pg_type where typname in ('int8', '_int8', 'number', '_number')")
-		var oid uint32
-		var name string
-		if _, err := pgx.ForEachRow(rows, []any{&oid, &name}, func() error { oids[oid] = name; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		name := func(oid uint32) string { return pgtest.Value[string](t, conn, "select $1::oid::regtype::text", oid) }
 		for sql, want := range map[string]string{
-			"insert into t (id) values ($1) returning id":   "number int8",
-			"insert into t (ids) values ($1) returning ids": "_number _number",
-			"update t set id = $1 returning id":             "number int8",
-			"select $1::sortkey.number":                     "number int8",
-			"select id from t where id = $1":                "int8 int8",
-			"select id from t where id = any($1)":           "_int8 int8",
+			"insert into t (id) values ($1) returning id":   "sortkey.number bigint",
+			"insert into t (ids) values ($1) returning ids": "sortkey.number[] sortkey.number[]",
+			"update t set id = $1 returning id":             "sortkey.number bigint",
+			"select $1::sortkey.number":                     "sortkey.number bigint",
+			"select id from t where id = $1":                "bigint bigint",
+			"select id from t where id = any($1)":           "bigint[] bigint",
 		} {
 			d, err := conn.Prepare(ctx, sql, sql)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := oids[d.ParamOIDs[0]] + " " + oids[d.Fields[0].DataTypeOID]; got != want {
+			pgtest.Must(t, err)
+			if got := name(d.ParamOIDs[0]) + " " + name(d.Fields[0].DataTypeOID); got != want {
 				t.Errorf("%s: %s, want %s", sql, got, want)
 			}
 		}
-		for _, table := range []string{"sortkey.number", "sortkey._number"} {
-			if typ, ok := conn.TypeMap().TypeForName(table); !ok || oids[typ.OID] == "" {
-				t.Errorf("%s is not registered: %v", table, typ)
+		for domain, want := range map[string]string{"sortkey.number": "sortkey.number", "sortkey._number": "sortkey.number[]"} {
+			if typ, ok := conn.TypeMap().TypeForName(domain); !ok || name(typ.OID) != want {
+				t.Errorf("%s is not registered: %v", domain, typ)
 			}
 		}
 	})
@@ -89,33 +81,23 @@ func TestCallersDomainCodec(t *testing.T) {
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			conn, ctx := db.Conn(t, pgtest.Mode(mode)), t.Context()
 			m := conn.TypeMap()
-			for _, name := range []string{"sortkey.number", "sortkey._number"} {
-				typ, err := conn.LoadType(ctx, name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if name == "sortkey.number" {
-					typ.Codec = ticketCodec{}
-				}
-				m.RegisterType(typ)
-			}
+			number, err := conn.LoadType(ctx, "sortkey.number")
+			pgtest.Must(t, err)
+			number.Codec = ticketCodec{}
+			m.RegisterType(number)
+			loadEach(t, conn, "sortkey._number")
 			for range 2 {
-				if err := pgxcodec.AfterConnect(ctx, conn); err != nil {
-					t.Fatal(err)
-				}
+				pgtest.Must(t, pgxcodec.AfterConnect(ctx, conn))
 			}
 			m.RegisterDefaultPgType(ticket(""), "sortkey.number")
 			m.RegisterDefaultPgType([]ticket(nil), "sortkey._number")
 
-			var got string
 			for _, args := range [][]any{
 				{ticket("T-7"), []ticket{"T-7", "T-8"}},
 				{idtype.Snowflake(7), []idtype.Snowflake{7, 8}},
 				{int64(7), []int64{7, 8}},
 			} {
-				if err := conn.QueryRow(ctx, "insert into t values ($1, $2) returning t::text", args...).Scan(&got); err != nil || got != `(7,"{7,8}")` {
-					t.Errorf("%T: %s, %v", args[0], got, err)
-				}
+				returns(t, conn, `(7,"{7,8}")`, "insert into t values ($1, $2) returning t::text", args...)
 			}
 			if _, err := conn.Exec(ctx, "insert into t (id) values ($1)", idtype.Sno{}); err == nil {
 				t.Error("a Sno as a domain over bigint: no error")
@@ -126,13 +108,8 @@ func TestCallersDomainCodec(t *testing.T) {
 			if err != nil || fmt.Sprintf("%#v", values) != `[]interface {}{[]interface {}{"T-7", "T-8"}}` {
 				t.Errorf("values %#v, %v", values, err)
 			}
-			var ids []idtype.Snowflake
-			if err := conn.QueryRow(ctx, "select ids from t limit 1").Scan(&ids); err != nil || !slices.Equal(ids, []idtype.Snowflake{7, 8}) {
-				t.Errorf("%v, %v", ids, err)
-			}
-			if _, err := conn.Exec(ctx, "truncate t"); err != nil {
-				t.Fatal(err)
-			}
+			returns(t, conn, []idtype.Snowflake{7, 8}, "select ids from t limit 1")
+			db.Exec(t, "truncate t")
 		})
 	})
 }
@@ -147,15 +124,11 @@ func TestLoadTypes(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 					conn := db.Conn(t, register, pgtest.Mode(mode))
-					types, err := conn.LoadTypes(t.Context(), []string{"sortkey.number", "sortkey._number", "sortkey.any_text"})
-					if err != nil {
-						t.Fatal(err)
-					}
-					conn.TypeMap().RegisterTypes(types)
+					loadTogether(t, conn, "sortkey.number", "sortkey._number", "sortkey.any_text")
 					var gotID idtype.Spread64
 					var gotIDs []idtype.Spread64
 					var gotCode sqltypes.SnoText
-					err = conn.QueryRow(t.Context(), "insert into t values ($1, $2, $3) returning *", id, []idtype.Spread64{id}, code).Scan(&gotID, &gotIDs, &gotCode)
+					err := conn.QueryRow(t.Context(), "insert into t values ($1, $2, $3) returning *", id, []idtype.Spread64{id}, code).Scan(&gotID, &gotIDs, &gotCode)
 					if err != nil || gotID != id || !slices.Equal(gotIDs, []idtype.Spread64{id}) || gotCode != code {
 						t.Errorf("%v, %v, %v, %v", gotID, gotIDs, gotCode, err)
 					}
@@ -176,44 +149,31 @@ func TestDomainsOfAllSchemas(t *testing.T) {
 			create table t (id app.order_id, ids app.order_id[], code app.code, codes app.code[], c citext, d app.any_case, n name, list app.list)`)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			conn, ctx := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context()
-			for _, name := range []string{"app.order_id", "app._order_id", "app.code", "app._code", "app.any_case", "public.citext"} {
-				if _, ok := conn.TypeMap().TypeForName(name); !ok {
-					t.Errorf("%s is not registered", name)
-				}
-			}
-			for _, name := range []string{"app.list", "app._list", "app.amount"} {
-				if _, ok := conn.TypeMap().TypeForName(name); ok {
-					t.Errorf("%s is registered, but can't hold an ID", name)
-				}
-			}
+			registered(t, conn, true, "app.order_id", "app._order_id", "app.code", "app._code", "app.any_case", "public.citext")
+			registered(t, conn, false, "app.list", "app._list", "app.amount") // they can't hold an ID
 			id, sno := idtype.Snowflake(7), idtype.MustParseSno("brpk4q72xwf2m63l")
 			code := sqltypes.TextOf(sno)
-			columns := []string{"id", "ids", "code", "codes", "c", "d", "n", "list"}
-			args := []any{id, []idtype.Snowflake{id}, code, []sqltypes.SnoText{code}, code, code, code, []idtype.Snowflake{id}}
-			if _, err := conn.Exec(ctx, "insert into t values ($1, $2, $3, $4, $5, $6, $7, $8)", args...); err != nil {
-				t.Fatal(err)
+			type line struct {
+				ID      idtype.Snowflake
+				IDs     []idtype.Snowflake
+				Code    sqltypes.SnoText
+				Codes   []sqltypes.SnoText
+				C, D, N sqltypes.SnoText
+				List    []idtype.Snowflake
 			}
-			if _, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, columns, pgx.CopyFromRows([][]any{args})); err != nil {
-				t.Fatal(err)
-			}
-			var same, n int
-			var gotID idtype.Snowflake
-			var gotIDs, gotList []idtype.Snowflake
-			var gotCode, gotC, gotD, gotN sqltypes.SnoText
-			var gotCodes []sqltypes.SnoText
-			err := conn.QueryRow(ctx, "select * from t limit 1").Scan(&gotID, &gotIDs, &gotCode, &gotCodes, &gotC, &gotD, &gotN, &gotList)
-			if err != nil || gotID != id || !slices.Equal(gotIDs, gotList) || gotCode != code || gotC != code || gotD != code || gotN != code || !slices.Equal(gotCodes, []sqltypes.SnoText{code}) {
-				t.Errorf("read %v, %v, %v, %v, %v, %v, %v, %v, %v", gotID, gotIDs, gotCode, gotCodes, gotC, gotD, gotN, gotList, err)
-			}
-			if err := conn.QueryRow(ctx, "select count(*), count(distinct (t.*)::text) from t").Scan(&n, &same); err != nil || n != 2 || same != 1 {
-				t.Errorf("INSERT and COPY stored %d rows, %d distinct, %v, want 2 equal rows", n, same, err)
-			}
+			stored := line{id, []idtype.Snowflake{id}, code, []sqltypes.SnoText{code}, code, code, code, []idtype.Snowflake{id}}
+			args := []any{stored.ID, stored.IDs, stored.Code, stored.Codes, stored.C, stored.D, stored.N, stored.List}
+			_, err := conn.Exec(ctx, "insert into t values ($1, $2, $3, $4, $5, $6, $7, $8)", args...)
+			pgtest.Must(t, err)
+			_, err = conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{"id", "ids", "code", "codes", "c", "d", "n", "list"}, pgx.CopyFromRows([][]any{args}))
+			pgtest.Must(t, err)
+			// INSERT and COPY stored equal rows.
+			collects(t, conn, pgx.RowToStructByPos, []line{stored, stored}, "select * from t")
+			returns(t, conn, []int64{2, 1}, "select array[count(*), count(distinct (t.*)::text)] from t")
 			for column, value := range map[string]any{"code": sno, "codes": []idtype.Sno{sno}, "c": sno, "d": sno, "n": sno, "id": sno} {
 				refuses(t, conn, mode, column, value, "want a uuid parameter, got ")
 			}
-			if _, err := conn.Exec(ctx, "truncate t"); err != nil {
-				t.Fatal(err)
-			}
+			db.Exec(t, "truncate t")
 		})
 	})
 }
@@ -227,10 +187,17 @@ func TestLoaderForeignDomains(t *testing.T) {
 		db.Conn(t, pgtest.AfterConnect(l.AfterConnect))
 		db.Exec(t, "create domain late as bigint")
 		conn := db.Conn(t, pgtest.AfterConnect(l.AfterConnect))
-		for name, want := range map[string]bool{"public.late": true, "public._late": true, "public.other": false, "public.list": false, "public._list": false} {
-			if _, ok := conn.TypeMap().TypeForName(name); ok != want {
-				t.Errorf("%s is registered: %v, want %v", name, ok, want)
-			}
-		}
+		registered(t, conn, true, "public.late", "public._late")
+		registered(t, conn, false, "public.other", "public.list", "public._list")
 	})
+}
+
+// registered checks whether a connection has types.
+func registered(t *testing.T, conn *pgx.Conn, want bool, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, ok := conn.TypeMap().TypeForName(name); ok != want {
+			t.Errorf("%s is registered: %v, want %v", name, ok, want)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -24,6 +25,11 @@ func TestServerJSON(t *testing.T) {
 			if err := conn.QueryRow(t.Context(), "select jsonb_build_object('id', gen_random_uuid())").Scan(dst); !errors.Is(err, idtype.ErrNotSno) {
 				t.Errorf("another UUID into %T: %v", dst, err)
 			}
+		}
+		// One ID of a document is a string.
+		text := pgtest.Value[string](t, conn, `select '{"owner": "ord_7"}'::jsonb ->> 'owner'`)
+		if id, err := idtype.Parse[idtype.SnowflakeOf[idtest.Order]](text); err != nil || id != 7 {
+			t.Errorf("%q: %v, %v", text, id, err)
 		}
 	})
 }

@@ -34,23 +34,18 @@ func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
 	}
 	r.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 
-	if _, err := conn.Exec(ctx, `create temporary table `+k.table()+` (id `+k.Column+`, txt text collate "C", raw bytea)`); err != nil {
-		t.Fatal(err)
-	}
-	_, err := conn.CopyFrom(ctx, pgx.Identifier{k.table()}, []string{"id", "txt", "raw"},
+	_, err := conn.Exec(ctx, `create temporary table `+k.table()+` (id `+k.Column+`, txt text collate "C", raw bytea)`)
+	pgtest.Must(t, err)
+	_, err = conn.CopyFrom(ctx, pgx.Identifier{k.table()}, []string{"id", "txt", "raw"},
 		pgx.CopyFromSlice(len(ids), func(i int) ([]any, error) {
 			raw, err := ids[i].MarshalBinary()
 			return []any{ids[i], ids[i].String(), raw}, err
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Must(t, err)
 	orderBy := func(column string) []T {
 		rows, _ := conn.Query(ctx, "select id from "+k.table()+" order by "+column)
 		got, err := pgx.CollectRows(rows, pgx.RowTo[T])
-		if err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Must(t, err)
 		return got
 	}
 
@@ -76,9 +71,8 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 		return // IDs that don't sort by time have no ranges
 	}
 	ctx, r := t.Context(), idtest.Rand(t.Name())
-	if _, err := conn.Exec(ctx, "create temporary table "+k.table()+" (id "+k.Column+", at timestamptz)"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Exec(ctx, "create temporary table "+k.table()+" (id "+k.Column+", at timestamptz)")
+	pgtest.Must(t, err)
 
 	// The lowest, the highest and a random ID of each unit of time around some
 	// instants, but not the last ID of the format, which no upper bound exceeds.
@@ -101,10 +95,16 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 			}
 		}
 	}
-	if _, err := conn.CopyFrom(ctx, pgx.Identifier{k.table()}, []string{"id", "at"}, pgx.CopyFromRows(rows)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.CopyFrom(ctx, pgx.Identifier{k.table()}, []string{"id", "at"}, pgx.CopyFromRows(rows))
+	pgtest.Must(t, err)
 
+	count := func(from, to time.Time) int {
+		lo, hi, err := k.Layout.Range(from, to)
+		if err != nil {
+			t.Fatalf("%v to %v: %v", from, to, err)
+		}
+		return pgtest.Value[int](t, conn, "select count(*) from "+k.table()+" where id >= $1 and id < $2", lo, hi)
+	}
 	// Bounds at the start and end of units, and outside the format's range.
 	bounds := []time.Time{{}, k.First.Add(-time.Hour), k.Last.Add(time.Hour)}
 	for _, instant := range instants {
@@ -118,21 +118,14 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 			if !from.IsZero() && !to.IsZero() && to.Before(from) {
 				continue
 			}
-			lo, hi, err := k.Layout.Range(from, to)
-			if err != nil {
-				t.Errorf("%v to %v: %v", from, to, err)
-				continue
-			}
-			var got int
-			err = conn.QueryRow(ctx, "select count(*) from "+k.table()+" where id >= $1 and id < $2", lo, hi).Scan(&got)
 			want := 0
 			for _, row := range rows {
-				if at := row[1].(time.Time); k.within(at, from, to) {
+				if k.within(row[1].(time.Time), from, to) {
 					want++
 				}
 			}
-			if err != nil || got != want {
-				t.Errorf("%v to %v: got %d rows, %v, want %d", from, to, got, err, want)
+			if got := count(from, to); got != want {
+				t.Errorf("%v to %v: got %d rows, want %d", from, to, got, want)
 			}
 		}
 	}
@@ -147,15 +140,7 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 		cuts = append(append([]time.Time{{}}, cuts...), time.Time{})
 		total := 0
 		for i := range cuts[1:] {
-			lo, hi, err := k.Layout.Range(cuts[i], cuts[i+1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got int
-			if err := conn.QueryRow(ctx, "select count(*) from "+k.table()+" where id >= $1 and id < $2", lo, hi).Scan(&got); err != nil {
-				t.Fatal(err)
-			}
-			total += got
+			total += count(cuts[i], cuts[i+1])
 		}
 		if total != len(rows) {
 			t.Errorf("windows between %v contain %d rows in total, want %d", cuts, total, len(rows))
@@ -176,9 +161,7 @@ func (k of[T]) within(at, from, to time.Time) bool {
 func (k of[T]) at(t *testing.T, at time.Time, pick func(int) int) T {
 	t.Helper()
 	id, err := k.At(at, pick)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Must(t, err)
 	return id
 }
 

@@ -3,6 +3,7 @@ package pgx
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -64,48 +65,38 @@ func TestBatchAndRows(t *testing.T) {
 				ids, err = pgx.CollectRows(rows, pgx.RowTo[idtype.Snowflake])
 				return err
 			})
-			if err := conn.SendBatch(ctx, batch).Close(); err != nil {
-				t.Fatal(err)
-			}
+			pgtest.Must(t, conn.SendBatch(ctx, batch).Close())
 			if owner != want[1].Owner || !reflect.DeepEqual(ids, []idtype.Snowflake{1, 3}) {
 				t.Errorf("the batch read %v, %v", owner, ids)
 			}
 
-			collect := func() pgx.Rows {
-				rows, _ := conn.Query(ctx, "select * from records order by id")
-				return rows
-			}
-			if got, err := pgx.CollectRows(collect(), pgx.RowToStructByName[record]); err != nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("RowToStructByName: %+v, %v", got, err)
-			}
-			if got, err := pgx.CollectRows(collect(), pgx.RowToStructByPos[record]); err != nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("RowToStructByPos: %+v, %v", got, err)
-			}
-			if got, err := pgx.CollectRows(collect(), pgx.RowToAddrOfStructByNameLax[record]); err != nil || !reflect.DeepEqual(*got[2], want[2]) {
-				t.Errorf("RowToAddrOfStructByNameLax: %+v, %v", got, err)
-			}
-			rows, _ := conn.Query(ctx, "select parent from records order by id")
-			parents, err := pgx.CollectRows(rows, pgx.RowTo[*idtype.UID60])
-			if err != nil || len(parents) != 3 || *parents[0] != *want[0].Parent || parents[1] != nil || *parents[2] != *want[2].Parent {
-				t.Errorf("RowTo a pointer: %v, %v", parents, err)
-			}
-			rows, _ = conn.Query(ctx, "select owner from records order by id")
-			seen := 0
-			if _, err := pgx.ForEachRow(rows, []any{&owner}, func() error {
-				if owner != want[seen].Owner {
-					t.Errorf("row %d: %v", seen, owner)
-				}
-				seen++
+			const all = "select * from records order by id"
+			collects(t, conn, pgx.RowToStructByName, want, all)
+			collects(t, conn, pgx.RowToStructByPos, want, all)
+			collects(t, conn, pgx.RowToAddrOfStructByNameLax, []*record{&want[0], &want[1], &want[2]}, all)
+			collects(t, conn, pgx.RowTo, []*idtype.UID60{want[0].Parent, nil, want[2].Parent}, "select parent from records order by id")
+			collects(t, conn, pgx.RowToMap, []map[string]any{{"id": int64(1), "owner": [16]byte(want[0].Owner.UUID())}}, "select id, owner from records where id = 1")
+
+			var owners []idtype.Sno
+			rows, _ := conn.Query(ctx, "select owner from records order by id")
+			_, err := pgx.ForEachRow(rows, []any{&owner}, func() error {
+				owners = append(owners, owner)
 				return nil
-			}); err != nil || seen != 3 {
-				t.Errorf("ForEachRow: %d rows, %v", seen, err)
-			}
-			rows, _ = conn.Query(ctx, "select id, owner, raw from records where id = 1")
-			if got, err := pgx.CollectOneRow(rows, pgx.RowToMap); err != nil || got["id"] != any(int64(1)) || got["owner"] != any([16]byte(want[0].Owner.UUID())) {
-				t.Errorf("RowToMap: %v, %v", got, err)
+			})
+			if err != nil || !slices.Equal(owners, []idtype.Sno{want[0].Owner, want[1].Owner, want[2].Owner}) {
+				t.Errorf("ForEachRow: %v, %v", owners, err)
 			}
 		})
 	})
+}
+
+// collects checks the rows of a query.
+func collects[T any](t *testing.T, conn *pgx.Conn, to pgx.RowToFunc[T], want []T, query string, args ...any) {
+	t.Helper()
+	rows, _ := conn.Query(t.Context(), query, args...)
+	if got, err := pgx.CollectRows(rows, to); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s with %T: %+v, %v, want %+v", query, args, got, err, want)
+	}
 }
 
 // A negative number next to an operator stays a number.
@@ -121,10 +112,7 @@ func TestNegativeNumbers(t *testing.T) {
 				queries = map[string]int64{"select $1::bigint": n, "select 0::bigint+$1": n}
 			}
 			for sql, want := range queries {
-				var got idtype.Spread64
-				if err := conn.QueryRow(t.Context(), sql, id).Scan(&got); err != nil || int64(got) != want {
-					t.Errorf("%s with %d: %d, %v, want %d", sql, n, got, err, want)
-				}
+				returns(t, conn, idtype.Spread64(want), sql, id)
 			}
 		}
 	})
@@ -163,17 +151,11 @@ func TestWithGoogleUUID(t *testing.T) {
 					}
 					same(t, without, with, "select $1::text::uuid, 'x'", u.String())
 
-					var shown string
-					var back idtype.Sno
-					err := with.QueryRow(t.Context(), "insert into t (id) values ($1) returning id, id::text", sno).Scan(&back, &shown)
-					if err != nil || back != sno || shown != sno.UUID().String() {
-						t.Errorf("a Sno: %v, the server has %s, %v", back, shown, err)
-					}
-					var list []sqltypes.OptionalSno
-					err = with.QueryRow(t.Context(), "insert into t (ids) values ($1) returning ids, ids::text", []*idtype.Sno{&sno, nil}).Scan(&list, &shown)
-					if err != nil || !reflect.DeepEqual(list, []sqltypes.OptionalSno{{ID: sno}, {}}) || shown != "{"+sno.UUID().String()+",NULL}" {
-						t.Errorf("Snos: %v, the server has %s, %v", list, shown, err)
-					}
+					pointers, text := []*idtype.Sno{&sno, nil}, sno.UUID().String()
+					returns(t, with, sno, "insert into t (id) values ($1) returning id", sno)
+					returns(t, with, text, "insert into t (id) values ($1) returning id::text", sno)
+					returns(t, with, []sqltypes.OptionalSno{{ID: sno}, {}}, "insert into t (ids) values ($1) returning ids", pointers)
+					returns(t, with, "{"+text+",NULL}", "insert into t (ids) values ($1) returning ids::text", pointers)
 				})
 			})
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,11 +42,8 @@ func TestTable(t *testing.T) {
 			t.Parallel()
 			known, unknown := db.Conn(t, loaded, pgtest.Mode(mode)), db.Conn(t, unloaded, pgtest.Mode(mode))
 			for _, domain := range domains {
-				_, here := known.TypeMap().TypeForName(domain)
-				_, there := unknown.TypeMap().TypeForName(domain)
-				if !here || there {
-					t.Errorf("%s is registered: %v and %v, want true and false", domain, here, there)
-				}
+				registered(t, known, true, domain)
+				registered(t, unknown, false, domain)
 			}
 			for _, r := range rows() {
 				t.Run(r.name(), func(t *testing.T) {
@@ -103,7 +101,7 @@ var tables atomic.Int64
 
 func (e entry[V]) open(t *testing.T, conn *pgx.Conn, column string) session[V] {
 	t.Helper()
-	s := session[V]{e, t, conn, fmt.Sprintf("t%d", tables.Add(1)), column, `(select array_agg(x::text order by n) from unnest(ids) with ordinality u (x, n))`}
+	s := session[V]{e, t, conn, fmt.Sprintf("t%d", tables.Add(1)), column, "(select array_agg(coalesce(x::text, '" + null + "') order by n) from unnest(ids) with ordinality u (x, n))"}
 	if strings.HasPrefix(e.column, "char") {
 		// Drop the padding of char(n).
 		s.shown = strings.Replace(s.shown, "x::text", "rtrim(x::text)", 1)
@@ -156,41 +154,37 @@ func (e entry[V]) check(t *testing.T, conn *pgx.Conn, column string) {
 
 // scalars stores an ID as a value, or in all forms, and scans it into each form.
 func (s session[V]) scalars(id V, allForms bool) {
-	p := &id
-	type form struct {
-		in   any
-		null bool
-	}
-	forms := []form{
-		{id, false}, {p, false}, {&p, false},
-		{sql.Null[V]{V: id, Valid: true}, false}, {&sql.Null[V]{V: id, Valid: true}, false},
-		{sqltypes.OptionalOf(id), id.IsZero()}, {&sqltypes.Optional[V]{ID: id}, id.IsZero()},
-	}
+	values := forms(id)
 	if !allForms {
-		forms = forms[:1]
+		values = values[:1]
 	}
-	for _, c := range forms {
+	for _, in := range values {
+		isNull := false
+		switch in.(type) {
+		case sqltypes.Optional[V], *sqltypes.Optional[V]:
+			isNull = id.IsZero()
+		}
 		var v V
 		var pointer *V
 		var null sql.Null[V]
 		var optional sqltypes.Optional[V]
 		var shown sql.Null[string]
 		statement, dst := "insert into {t} (id) values ($1) returning id, id, id, rtrim(id::text)", []any{&pointer, &null, &optional, &shown}
-		if !c.null { // a V can't hold NULL
+		if !isNull { // a V can't hold NULL
 			statement, dst = statement+", id", append(dst, &v)
 		}
-		if !s.query(statement, []any{c.in}, dst...) {
+		if !s.query(statement, []any{in}, dst...) {
 			continue
 		}
 		want := sql.Null[string]{V: s.stored(id), Valid: true}
-		if c.null {
+		if isNull {
 			want = sql.Null[string]{}
 		}
 		if shown != want {
-			s.Errorf("%T %v in %s: the server has %v, want %v", c.in, id, s.column, shown, want)
+			s.Errorf("%T %v in %s: the server has %v, want %v", in, id, s.column, shown, want)
 		}
-		if c.null != (pointer == nil) || pointer != nil && *pointer != id || null != (sql.Null[V]{V: id, Valid: !c.null}) || optional.ID != id || !c.null && v != id {
-			s.Errorf("%T %v through %s: %v, %v, %v, %v", c.in, id, s.column, pointer, null, optional, v)
+		if isNull != (pointer == nil) || pointer != nil && *pointer != id || null != (sql.Null[V]{V: id, Valid: !isNull}) || optional.ID != id || !isNull && v != id {
+			s.Errorf("%T %v through %s: %v, %v, %v, %v", in, id, s.column, pointer, null, optional, v)
 		}
 	}
 }
@@ -226,35 +220,26 @@ func (s session[V]) two() (ids []V) {
 
 // slices stores arrays and scans them.
 func (s session[V]) slices() {
-	all, ids := s.ids, s.two()
-	two, pointers := []string{s.stored(ids[0]), s.stored(ids[1])}, []*V{&ids[0], nil, &ids[1], nil}
-	shown := func(stored ...string) (list []*string) {
-		for _, text := range stored {
-			list = append(list, &text)
-			if text == "" {
-				list[len(list)-1] = nil
-			}
-		}
-		return list
+	ids := s.two()
+	one, two := s.stored(ids[0]), s.stored(ids[1])
+	pointers := []*V{&ids[0], nil, &ids[1], nil}
+	var all []string
+	for _, id := range s.ids {
+		all = append(all, s.stored(id))
 	}
-	var texts []string
-	for _, id := range all {
-		texts = append(texts, s.stored(id))
-	}
-	withNulls := shown(two[0], "", two[1], "")
-	roundTrip(s, all, shown(texts...))
-	roundTrip(s, pointers, withNulls)
-	roundTrip(s, []sql.Null[V]{{V: ids[0], Valid: true}, {}, {V: ids[1], Valid: true}, {}}, withNulls)
-	roundTrip(s, []sqltypes.Optional[V]{{ID: ids[0]}, {}, {ID: ids[1]}, {}}, withNulls)
-	roundTrip(s, sqltypes.ArrayOf(all), shown(texts...))
-	roundTrip(s, sqltypes.Array[sqltypes.Optional[V]]{{ID: ids[0]}, {}}, shown(two[0], ""))
-	roundTrip(s, sqltypes.Array[V]{}, nil)
-	roundTrip(s, sqltypes.Array[V](nil), nil)
-	roundTrip(s, []V{}, nil)
-	roundTrip(s, []*V{}, nil)
-	roundTrip(s, []V(nil), nil)
-	roundTrip(s, []*V(nil), nil)
-	roundTrip(s, []*V{nil, nil}, shown("", ""))
+	roundTrip(s, s.ids, all...)
+	roundTrip(s, pointers, one, null, two, null)
+	roundTrip(s, []sql.Null[V]{{V: ids[0], Valid: true}, {}, {V: ids[1], Valid: true}, {}}, one, null, two, null)
+	roundTrip(s, []sqltypes.Optional[V]{{ID: ids[0]}, {}, {ID: ids[1]}, {}}, one, null, two, null)
+	roundTrip(s, sqltypes.ArrayOf(s.ids), all...)
+	roundTrip(s, sqltypes.Array[sqltypes.Optional[V]]{{ID: ids[0]}, {}}, one, null)
+	roundTrip(s, sqltypes.Array[V]{})
+	roundTrip(s, sqltypes.Array[V](nil))
+	roundTrip(s, []V{})
+	roundTrip(s, []*V{})
+	roundTrip(s, []V(nil))
+	roundTrip(s, []*V(nil))
+	roundTrip(s, []*V{nil, nil}, null, null)
 
 	// A []V can't hold NULL.
 	before := []V{ids[0]}
@@ -264,18 +249,22 @@ func (s session[V]) slices() {
 	}
 }
 
-// roundTrip stores a slice and a pointer to it, and scans both results.
-func roundTrip[V sqltypes.ID, E any](s session[V], in []E, want []*string) {
+// null stands for NULL among the texts of IDs.
+const null = "<NULL>"
+
+// roundTrip stores a slice and a pointer to it, and scans both results. It also checks the texts
+// of the elements.
+func roundTrip[V sqltypes.ID, E any](s session[V], in []E, want ...string) {
 	s.Helper()
 	for _, in := range []any{in, &in} {
-		var shown []*string
+		var shown []string
 		var isNull bool
 		out := make([]E, 1) // NULL must set it to nil
 		if !s.query("insert into {t} (ids) values ($1) returning ids, ids is null, "+s.shown, []any{in}, &out, &isNull, &shown) {
 			continue
 		}
 		value := reflect.Indirect(reflect.ValueOf(in)).Interface()
-		if !reflect.DeepEqual(any(out), value) || isNull != (out == nil) || !reflect.DeepEqual(shown, want) {
+		if !reflect.DeepEqual(any(out), value) || isNull != (out == nil) || !slices.Equal(shown, want) {
 			s.Errorf("%T %v in %s[]: got %v, NULL: %v; the server has %v", in, value, s.column, out, isNull, shown)
 		}
 	}
@@ -312,20 +301,11 @@ func (s session[V]) search() {
 		{"id in (select unnest($1::" + s.column + "[]))", some, some},
 		{"id <> all($1)", s.ids[1:], s.ids[:1]},
 	} {
-		rows, _ := s.conn.Query(s.Context(), s.sql("select id from {t} where id is not null and ("+c.where+") order by n"), c.arg)
-		got, err := pgx.CollectRows(rows, pgx.RowTo[V])
-		if err != nil || len(got) != len(c.want) || len(got) > 0 && !reflect.DeepEqual(got, c.want) {
-			s.Errorf("%s %s with %T: %v, %v, want %v", s.column, c.where, c.arg, got, err, c.want)
-		}
+		collects(s.T, s.conn, pgx.RowTo, append([]V{}, c.want...), s.sql("select id from {t} where id is not null and ("+c.where+") order by n"), c.arg)
 	}
 
 	s.exec("update {t} set id = $1 where id = $2", s.ids[2], s.ids[1])
-	var n int
-	if s.query("select count(*) from {t} where id = $1", []any{s.ids[2]}, &n) && n != 2 {
-		s.Errorf("%s: %d rows after an update, want 2", s.column, n)
-	}
+	returns(s.T, s.conn, 2, s.sql("select count(*) from {t} where id = $1"), s.ids[2])
 	s.exec("delete from {t} where id = any($1)", s.ids)
-	if s.query("select count(*) from {t}", nil, &n) && n != 1 {
-		s.Errorf("%s: %d rows after a delete, want the one with NULL", s.column, n)
-	}
+	returns(s.T, s.conn, 1, s.sql("select count(*) from {t}")) // the one with NULL
 }
