@@ -3,9 +3,7 @@ package pgbouncer
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -13,11 +11,11 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/pgxcodec"
 )
 
@@ -37,11 +35,7 @@ func alternates(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	var pids []int
 	for range 6 {
-		var pid int
-		if err := conn.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid); err != nil {
-			t.Fatal(err)
-		}
-		pids = append(pids, pid)
+		pids = append(pids, pgtest.Value[int](t, conn, "select pg_backend_pid()"))
 	}
 	a, b := pids[0], pids[1]
 	if want := []int{a, b, a, b, a, b}; a == b || !slices.Equal(pids, want) {
@@ -51,10 +45,7 @@ func alternates(t *testing.T, conn *pgx.Conn) {
 
 // mode tests one query exec mode.
 func (p *proxy) mode(t *testing.T, mode pgx.QueryExecMode) {
-	want, ok := p.setup.expected[mode]
-	if !ok {
-		t.Fatal("no expected outcome for this mode")
-	}
+	want := p.setup.expected(mode)
 	t.Run("outcome", func(t *testing.T) {
 		// Part of the statement's text, so that no other test has prepared it on a backend.
 		label := strings.ReplaceAll(mode.String(), " ", "_")
@@ -101,14 +92,11 @@ func failure(t *testing.T, run runner, sql string) string {
 
 func sqlState(t *testing.T, err error) string {
 	t.Helper()
-	var e *pgconn.PgError
-	if err != nil && !errors.As(err, &e) {
+	state := pgerror.State(err)
+	if err != nil && state == "" {
 		t.Fatalf("expected an error of the server, got %v", err)
 	}
-	if e == nil {
-		return ""
-	}
-	return e.Code
+	return state
 }
 
 // atOnce runs several goroutines on one pool, each on its own connection. There are more
@@ -116,38 +104,29 @@ func sqlState(t *testing.T, err error) string {
 func (p *proxy) atOnce(t *testing.T, how func(client) runner, opts ...pgtest.Option) {
 	pool := p.Pool(t, opts...)
 	var conns []*pgxpool.Conn
-	defer func() {
-		for _, c := range conns {
-			c.Release()
-		}
-	}()
-	var seen sync.Map // process IDs of backends
 	for range workers {
 		c, err := pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Must(t, err)
+		t.Cleanup(c.Release)
 		conns = append(conns, c)
 	}
 	var wg sync.WaitGroup
+	pids := make([]int, workers) // of backends
 	for n, c := range conns {
 		wg.Go(func() {
 			t.Run(fmt.Sprint(n), func(t *testing.T) {
 				run := how(c)
 				run.everything(t, n)
-				var pid int
-				if err := run.query(t.Context(), "select pg_backend_pid()").Scan(&pid); err != nil {
+				if err := run.query(t.Context(), "select pg_backend_pid()").Scan(&pids[n]); err != nil {
 					t.Error(err)
 				}
-				seen.Store(pid, true)
 			})
 		})
 	}
 	wg.Wait()
-	pids := 0
-	seen.Range(func(any, any) bool { pids++; return true })
-	if pids > backends {
-		t.Errorf("expected %d clients to share %d backends, got %d", workers, backends, pids)
+	slices.Sort(pids)
+	if used := slices.Compact(pids); len(used) > backends {
+		t.Errorf("expected %d clients to share %d backends, got %d", workers, backends, len(used))
 	}
 }
 
@@ -156,11 +135,10 @@ func (p *proxy) named(t *testing.T) {
 	pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 		conn := p.Conn(t, pgtest.Codec, pgtest.Mode(mode), p.turner(t).trace())
 		name := "named " + mode.String()
-		if _, err := conn.Prepare(t.Context(), name, "select $1::bigint"); err != nil {
-			t.Fatal(err)
-		}
-		if got := failure(t, alone(conn), name); got != p.setup.named {
-			t.Errorf("expected SQLSTATE %q, got %q", p.setup.named, got)
+		_, err := conn.Prepare(t.Context(), name, "select $1::bigint")
+		pgtest.Must(t, err)
+		if got, want := failure(t, alone(conn), name), p.setup.unlessTracked(missing); got != want {
+			t.Errorf("expected SQLSTATE %q, got %q", want, got)
 		}
 	})
 }
@@ -170,7 +148,7 @@ func (p *proxy) named(t *testing.T) {
 func (p *proxy) sameStatement(t *testing.T) {
 	p.turner(t) // leaves one backend for both clients
 	var id idtype.Snowflake
-	for n, want := range []string{"", p.setup.same} {
+	for n, want := range []string{"", p.setup.unlessTracked(duplicate)} {
 		conn := p.Conn(t, pgtest.Codec)
 		err := conn.QueryRow(t.Context(), "select $1::bigint as same", someID).Scan(&id)
 		if got := sqlState(t, err); got != want {
@@ -183,13 +161,9 @@ func (p *proxy) sameStatement(t *testing.T) {
 // statement that was described there last, even another client's.
 func (p *proxy) strayStatement(t *testing.T) {
 	other := p.Conn(t, pgtest.Mode(pgx.QueryExecModeExec))
-	stray := &strayed{turner: p.turner(t), between: func(ctx context.Context) {
-		if _, err := other.Exec(ctx, "select $1::bigint + 1", 7); err != nil {
-			t.Error(err)
-		}
-	}}
-	conn := p.Conn(t, pgtest.Codec, pgtest.Mode(pgx.QueryExecModeDescribeExec),
-		pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = stray }))
+	turner := p.turner(t)
+	turner.prepared = func(ctx context.Context) { turner.exec(ctx, other, "select $1::bigint + 1", 7) }
+	conn := p.Conn(t, pgtest.Codec, pgtest.Mode(pgx.QueryExecModeDescribeExec), turner.trace())
 	ask := func(c client) (id idtype.Snowflake) {
 		if err := c.QueryRow(t.Context(), "select $1::bigint", someID).Scan(&id); err != nil {
 			t.Error(err)
@@ -206,20 +180,6 @@ func (p *proxy) strayStatement(t *testing.T) {
 	}
 }
 
-// A strayed tracer runs another client's statement between the description and the
-// execution of its own client's statement.
-type strayed struct {
-	*turner
-	between func(context.Context)
-}
-
-func (s *strayed) TracePrepareEnd(ctx context.Context, c *pgx.Conn, data pgx.TracePrepareEndData) {
-	s.turner.TracePrepareEnd(ctx, c, data)
-	if c.PgConn().TxStatus() == 'I' {
-		s.between(ctx)
-	}
-}
-
 // AfterConnect finds domains through PgBouncer. A Loader queries them once for all
 // connections of a pool.
 func (p *proxy) domains(t *testing.T) {
@@ -228,23 +188,26 @@ create domain sortkey.snowflake as bigint check (value > 0);
 create domain sortkey.sno as uuid;
 create table owned (id sortkey.snowflake, owner sortkey.sno)`)
 	for _, mode := range pgtest.Modes {
-		if p.setup.expected[mode].alone != "" {
+		if p.setup.expected(mode).alone != "" {
 			continue
 		}
 		t.Run(mode.String(), func(t *testing.T) {
 			var loader pgxcodec.Loader
-			asked := &counter{turner: p.turner(t)}
-			pool := p.Pool(t, pgtest.AfterConnect(loader.AfterConnect), pgtest.Mode(mode),
-				pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = asked }))
+			var queries atomic.Int32
+			turner := p.turner(t)
+			turner.onQuery = func(sql string) {
+				if strings.Contains(sql, "pg_type") {
+					queries.Add(1)
+				}
+			}
+			pool := p.Pool(t, pgtest.AfterConnect(loader.AfterConnect), pgtest.Mode(mode), turner.trace())
 			for range workers {
 				c, err := pool.Acquire(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				pgtest.Must(t, err)
 				defer c.Release()
 				checkDomains(t, c.Conn())
 			}
-			if n := asked.queries.Load(); n != 1 {
+			if n := queries.Load(); n != 1 {
 				t.Errorf("expected one query for domains from %d connections, got %d", workers, n)
 			}
 			checkDomains(t, p.Conn(t, pgtest.Codec, pgtest.Mode(mode)))
@@ -262,33 +225,12 @@ func checkDomains(t *testing.T, conn *pgx.Conn) {
 		}
 	}
 	run := alone(conn)
-	for _, v := range []struct {
-		domain string
-		value  any
-	}{
-		{"snowflake", someID},
-		{"snowflake[]", []idtype.Snowflake{someID, 1}},
-		{"sno", someSno},
-		{"sno[]", []idtype.Sno{someSno, {}}},
+	for domain, value := range map[string]any{
+		"snowflake": someID, "snowflake[]": []idtype.Snowflake{someID, 1}, "sno": someSno, "sno[]": []idtype.Sno{someSno, {}},
 	} {
-		got := reflect.New(reflect.TypeOf(v.value))
-		err := run.query(t.Context(), "select $1::sortkey."+v.domain, v.value).Scan(got.Interface())
-		same(t, v.domain, err, got.Elem().Interface(), v.value)
+		run.returns(t, value, "select $1::sortkey."+domain, value)
 	}
 	row := []any{someID, someSno}
 	back, err := run.copied(t.Context(), "owned", []string{"id", "owner"}, [][]any{row})
 	same(t, "copied", err, back, [][]any{row})
-}
-
-// A counter counts the queries for domains.
-type counter struct {
-	*turner
-	queries atomic.Int32
-}
-
-func (c *counter) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	if strings.Contains(data.SQL, "pg_type") {
-		c.queries.Add(1)
-	}
-	return c.turner.TraceQueryStart(ctx, conn, data)
 }

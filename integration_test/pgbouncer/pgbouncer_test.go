@@ -15,17 +15,21 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // backends is the number of PgBouncer's connections to the server.
 const backends = 2
 
-// A setup is a version of PgBouncer with its settings, and the expected outcomes.
+// A setup is a version of PgBouncer with its settings.
 type setup struct {
 	name     string
 	suite    string // the Debian release with this version
 	version  string
 	settings string
-	expected map[pgx.QueryExecMode]outcome
-	named    string // SQLSTATE of statements prepared by name
-	same     string // SQLSTATE of a statement that another client has prepared
-	usual    bool   // the default settings of this version
-	brief    bool   // test only the outcomes, which equal another setup's
+	tracks   bool // prepares the statements of clients on each connection to the server
+	usual    bool // the default settings of this version
+	brief    bool // test only the outcomes, which equal another setup's
+}
+
+var setups = []setup{
+	{name: "1.18", suite: "bookworm", version: "1.18"},
+	{name: "1.24", suite: "trixie", version: "1.24", settings: "max_prepared_statements = 100", tracks: true, usual: true},
+	{name: "1.24 without prepared statements", suite: "trixie", version: "1.24", settings: "max_prepared_statements = 0", brief: true},
 }
 
 // An outcome is the SQLSTATE with which statements fail if consecutive statements run on
@@ -39,42 +43,29 @@ func (o outcome) String() string {
 	return fmt.Sprintf("%q alone, %q in a transaction", o.alone, o.inTx)
 }
 
-// missing is the SQLSTATE for a prepared statement that doesn't exist.
-const missing = "26000"
+const (
+	missing   = "26000" // the SQLSTATE of a prepared statement that doesn't exist
+	duplicate = "42P05" // the SQLSTATE of a second one with a name
+)
 
-// withoutNames are the outcomes if PgBouncer doesn't track prepared statements.
-var withoutNames = map[pgx.QueryExecMode]outcome{
-	pgx.QueryExecModeCacheStatement: {alone: missing, inTx: missing},
-	pgx.QueryExecModeCacheDescribe:  {},
-	pgx.QueryExecModeDescribeExec:   {alone: missing},
-	pgx.QueryExecModeExec:           {},
-	pgx.QueryExecModeSimpleProtocol: {},
+// expected returns the outcome of a mode. Modes that aren't listed work.
+func (s setup) expected(mode pgx.QueryExecMode) outcome {
+	switch mode {
+	case pgx.QueryExecModeCacheStatement:
+		return outcome{alone: s.unlessTracked(missing), inTx: s.unlessTracked(missing)}
+	case pgx.QueryExecModeDescribeExec:
+		return outcome{alone: missing}
+	}
+	return outcome{}
 }
 
-var setups = []setup{
-	{
-		name: "1.18", suite: "bookworm", version: "1.18",
-		expected: withoutNames,
-		named:    missing, same: "42P05",
-	},
-	{
-		name: "1.24", suite: "trixie", version: "1.24",
-		settings: "max_prepared_statements = 100", usual: true,
-		expected: map[pgx.QueryExecMode]outcome{
-			pgx.QueryExecModeCacheStatement: {},
-			pgx.QueryExecModeCacheDescribe:  {},
-			pgx.QueryExecModeDescribeExec:   {alone: missing},
-			pgx.QueryExecModeExec:           {},
-			pgx.QueryExecModeSimpleProtocol: {},
-		},
-	},
-	{
-		name: "1.24 without prepared statements", suite: "trixie", version: "1.24",
-		settings: "max_prepared_statements = 0",
-		expected: withoutNames,
-		named:    missing, same: "42P05",
-		brief: true,
-	},
+// unlessTracked returns the SQLSTATE with which a statement fails that another connection has
+// prepared.
+func (s setup) unlessTracked(state string) string {
+	if s.tracks {
+		return ""
+	}
+	return state
 }
 
 // The unusual setups run only in CI.
@@ -111,27 +102,12 @@ func start(t *testing.T, db *pgtest.DB, s setup) *proxy {
 	t.Helper()
 	bouncer := pgtest.Bouncer{Suite: s.suite, Version: s.version, Backends: backends, Settings: s.settings}
 	p := &proxy{DB: bouncer.Start(t, db), direct: db, setup: s}
-	p.openBackends(t)
+	// PgBouncer opens both connections to the server if clients use them at once, and keeps them
+	// open.
+	u := p.turner(t)
+	u.turn(t.Context())
+	u.exec(t.Context(), u.busy, "rollback")
 	return p
-}
-
-// openBackends makes PgBouncer open all its connections to the server, by using them at
-// once. PgBouncer then keeps them open.
-func (p *proxy) openBackends(t *testing.T) {
-	t.Helper()
-	var txs []pgx.Tx
-	for range backends {
-		tx, err := p.Conn(t, simple).Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		txs = append(txs, tx)
-	}
-	for _, tx := range txs {
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // A turner keeps one of PgBouncer's two connections to the server busy, so that all
@@ -141,11 +117,13 @@ func (p *proxy) openBackends(t *testing.T) {
 type turner struct {
 	t           testing.TB
 	busy, ready *pgx.Conn
+	onQuery     func(sql string)      // runs before each query
+	prepared    func(context.Context) // runs between preparing and executing a statement outside a transaction
 }
 
 func (p *proxy) turner(t testing.TB) *turner {
 	t.Helper()
-	u := &turner{t, p.Conn(t, simple), p.Conn(t, simple)}
+	u := &turner{t: t, busy: p.Conn(t, simple), ready: p.Conn(t, simple), onQuery: func(string) {}, prepared: func(context.Context) {}}
 	u.exec(t.Context(), u.busy, "begin")
 	t.Cleanup(func() { u.exec(context.Background(), u.busy, "rollback") })
 	return u
@@ -160,9 +138,9 @@ func (u *turner) turn(ctx context.Context) {
 	u.busy, u.ready = u.ready, u.busy
 }
 
-func (u *turner) exec(ctx context.Context, conn *pgx.Conn, sql string) {
-	if _, err := conn.Exec(ctx, sql); err != nil {
-		u.t.Errorf("%s, to swap the backends: %v", sql, err)
+func (u *turner) exec(ctx context.Context, conn *pgx.Conn, sql string, args ...any) {
+	if _, err := conn.Exec(ctx, sql, args...); err != nil {
+		u.t.Errorf("%s between the statements of a client: %v", sql, err)
 	}
 }
 
@@ -178,12 +156,16 @@ func (u *turner) trace() pgtest.Option {
 	return pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = u })
 }
 
-func (u *turner) TraceQueryStart(ctx context.Context, c *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+func (u *turner) TraceQueryStart(ctx context.Context, c *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	u.onQuery(data.SQL)
 	return u.unlessInTx(ctx, c)
 }
 
 func (u *turner) TracePrepareEnd(ctx context.Context, c *pgx.Conn, _ pgx.TracePrepareEndData) {
 	u.unlessInTx(ctx, c)
+	if c.PgConn().TxStatus() == 'I' {
+		u.prepared(ctx)
+	}
 }
 
 func (u *turner) TraceBatchStart(ctx context.Context, c *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {

@@ -145,22 +145,20 @@ func (run runner) everything(t *testing.T, worker int) {
 
 func (run runner) arrays(t *testing.T) {
 	for _, s := range samples {
-		ids := s.ids.Interface()
-		got, stored := reflect.New(s.ids.Type()), []string{}
-		err := run.query(t.Context(), fmt.Sprintf("select $1::%s[], $1::%[1]s[]::text[]", s.column), ids).Scan(got.Interface(), &stored)
-		same(t, s.name+"[]", err, got.Elem().Interface(), ids)
-		same(t, s.name+"[] as text", err, stored, s.stored)
-
-		got = reflect.New(reflect.TypeOf(s.pointers))
-		err = run.query(t.Context(), fmt.Sprintf("select $1::%s[]", s.column), s.pointers).Scan(got.Interface())
-		same(t, s.name+"[] with NULL", err, got.Elem().Interface(), s.pointers)
-
-		some := s.ids.Slice(2, 5).Interface()
-		got = reflect.New(s.ids.Type())
-		err = run.query(t.Context(), fmt.Sprintf(`select array_agg(id order by n)
-from unnest($1::%s[]) with ordinality as u (id, n) where id = any($2)`, s.column), ids, some).Scan(got.Interface())
-		same(t, s.name+" = any", err, got.Elem().Interface(), some)
+		ids, some, array := s.ids.Interface(), s.ids.Slice(2, 5).Interface(), "$1::"+s.column+"[]"
+		run.returns(t, ids, "select "+array, ids)
+		run.returns(t, s.stored, "select "+array+"::text[]", ids)
+		run.returns(t, s.pointers, "select "+array, s.pointers)
+		run.returns(t, some, "select array_agg(id order by n) from unnest("+array+") with ordinality as u (id, n) where id = any($2)", ids, some)
 	}
+}
+
+// returns checks the value of a query with one column.
+func (run runner) returns(t *testing.T, want any, sql string, args ...any) {
+	t.Helper()
+	got := reflect.New(reflect.TypeOf(want))
+	err := run.query(t.Context(), sql, args...).Scan(got.Interface())
+	same(t, fmt.Sprintf("%s with %T", sql, args[0]), err, got.Elem().Interface(), want)
 }
 
 // batch tests all types in one batch.
