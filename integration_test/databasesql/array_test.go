@@ -25,9 +25,9 @@ func TestArrays(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, arrayDDL)
 		t.Run("pq", func(t *testing.T) { arrays(t, open(t, "postgres", db.URL)) })
-		for name, afterConnect := range map[string]pgtest.Option{"plain": pgtest.Config(func(*pgx.ConnConfig) {}), "codec": pgtest.Codec} {
+		for name, option := range options {
 			pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
-				t.Run(name, func(t *testing.T) { arrays(t, db.SQL(t, afterConnect, pgtest.Mode(mode))) })
+				t.Run(name, func(t *testing.T) { arrays(t, db.SQL(t, option, pgtest.Mode(mode))) })
 			})
 		}
 	})

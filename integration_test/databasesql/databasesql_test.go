@@ -17,11 +17,14 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
+// options are for connections without and with the codec.
+var options = map[string]pgtest.Option{"plain": pgtest.Config(func(*pgx.ConnConfig) {}), "codec": pgtest.Codec}
+
 // The pgx driver returns the same values with and without the codec, in all exec modes.
 func TestPgx(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		for name, afterConnect := range map[string]pgtest.Option{"plain": pgtest.Config(func(*pgx.ConnConfig) {}), "codec": pgtest.Codec} {
+		for name, option := range options {
 			t.Run(name, func(t *testing.T) {
 				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 					t.Parallel()
@@ -29,7 +32,7 @@ func TestPgx(t *testing.T) {
 					schema := pgx.Identifier{name + " " + mode.String()}.Sanitize()
 					db.Exec(t, fmt.Sprintf("create schema %s; set search_path = %[1]s; %s", schema, idtest.CreateTable()))
 					inSchema := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = schema })
-					check(t, db.SQL(t, afterConnect, pgtest.Mode(mode), inSchema), idtest.Postgres)
+					check(t, db.SQL(t, option, pgtest.Mode(mode), inSchema), idtest.Postgres)
 				})
 			})
 		}
@@ -46,9 +49,8 @@ func TestPq(t *testing.T) {
 
 func TestSQLite(t *testing.T) {
 	db := openSQLite(t)
-	if _, err := db.Exec(idtest.CreateTable()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := db.Exec(idtest.CreateTable())
+	pgtest.Must(t, err)
 	check(t, db, idtest.SQLite)
 }
 
@@ -56,9 +58,8 @@ func TestSQLite(t *testing.T) {
 // stored as their 16 digits can collide. In the form that Value returns they don't.
 func TestSQLiteNumericAffinity(t *testing.T) {
 	db := openSQLite(t)
-	if _, err := db.Exec("create table t (id uuid primary key)"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := db.Exec("create table t (id uuid primary key)")
+	pgtest.Must(t, err)
 	a, b := idtype.MustParseSno("22222222e2222222"), idtype.MustParseSno("33333333e3333333")
 
 	var number float64
@@ -69,9 +70,8 @@ func TestSQLiteNumericAffinity(t *testing.T) {
 		t.Errorf("inserted %s and %s as text, expected a collision", a, b)
 	}
 
-	if _, err := db.Exec("delete from t"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = db.Exec("delete from t")
+	pgtest.Must(t, err)
 	for _, id := range []idtype.Sno{a, b} {
 		var got idtype.Sno
 		if err := db.QueryRow("insert into t values ($1) returning id", id).Scan(&got); err != nil || got != id {
@@ -91,9 +91,8 @@ func check(t *testing.T, db *sql.DB, d idtest.Dialect) {
 			stmt, ok := prepared[sql]
 			if !ok {
 				var err error
-				if stmt, err = db.PrepareContext(t.Context(), sql); err != nil {
-					t.Fatal(err)
-				}
+				stmt, err = db.PrepareContext(t.Context(), sql)
+				pgtest.Must(t, err)
 				t.Cleanup(func() { stmt.Close() })
 				prepared[sql] = stmt
 			}
@@ -102,9 +101,7 @@ func check(t *testing.T, db *sql.DB, d idtest.Dialect) {
 	})
 	t.Run("in a transaction", func(t *testing.T) {
 		tx, err := db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Must(t, err)
 		idtest.Check(t, func(sql string, args ...any) idtest.Row { return tx.QueryRowContext(t.Context(), sql, args...) }, d)
 		if err := tx.Commit(); err != nil {
 			t.Error(err)
@@ -115,9 +112,7 @@ func check(t *testing.T, db *sql.DB, d idtest.Dialect) {
 func open(t *testing.T, driver, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Must(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }

@@ -5,9 +5,9 @@
 //
 // Each driver stores all cases of package idtest in columns of all types that hold IDs, and
 // reads them back: with direct queries, prepared statements and in a transaction. Values that
-// aren't IDs are errors, and leave the destination unchanged. array_test.go and json_test.go
-// test a sqltypes.Array in an array column, and an ID in a part of a JSON document. go127_test.go
-// tests the standard library's UUID and pgx's arrays, which need Go 1.27.
+// aren't IDs are errors, and leave the destination unchanged. array_test.go tests a sqltypes.Array
+// in an array column. go127_test.go tests the standard library's UUID and pgx's arrays, which need
+// Go 1.27.
 //
 // The unit tests of idtype and sqltypes call Value and Scan without a driver. Package pgx tests
 // pgx's own API.

@@ -69,7 +69,7 @@ func TestRowScanning(t *testing.T) {
 // eachClient tests pgx and database/sql, with and without the codec, in all modes.
 func eachClient(t *testing.T, f func(t *testing.T, query func(sql string, args ...any) idtest.Row)) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		for name, option := range map[string]pgtest.Option{"plain": pgtest.Config(func(*pgx.ConnConfig) {}), "codec": pgtest.Codec} {
+		for name, option := range options {
 			pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 				t.Run(name+", database/sql", func(t *testing.T) {
 					pool := db.SQL(t, option, pgtest.Mode(mode))
