@@ -46,7 +46,7 @@ func returns(t *testing.T, conn *pgx.Conn, want any, query string, args ...any) 
 	t.Helper()
 	got := reflect.New(reflect.TypeOf(want))
 	if err := conn.QueryRow(t.Context(), query, args...).Scan(got.Interface()); err != nil || !reflect.DeepEqual(got.Elem().Interface(), want) {
-		t.Errorf("%s with %v: got %v, %v, want %v", query, args, got.Elem(), err, want)
+		t.Errorf("%s with %s: got %v, %v, want %v", query, typesOf(args), got.Elem(), err, want)
 	}
 }
 

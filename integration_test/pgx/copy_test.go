@@ -13,7 +13,7 @@ import (
 // COPY accepts values, pointers, NULL and slices for all column types and domains over
 // them, whether or not the connection has the domains registered.
 func TestCopy(t *testing.T) {
-	one(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		known, unknown := db.Conn(t, loaded), db.Conn(t, unloaded)
 		for _, r := range rows() {

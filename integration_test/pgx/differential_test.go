@@ -66,7 +66,7 @@ var columnTypes = []struct{ name, home string }{
 // the other types. TestCopy has COPY of the other types. The test of the same name in package
 // pgxcodec compares the bytes of parameters and scans, in all modes, for more types.
 func TestDifferential(t *testing.T) {
-	one(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		with, without := db.Conn(t, pgtest.Codec), db.Conn(t)
 		for _, c := range columnTypes {
 			store, isArray := evaluated, strings.HasSuffix(c.name, "[]")

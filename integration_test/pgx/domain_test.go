@@ -2,7 +2,6 @@ package pgx
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +74,7 @@ func (encodeTicket) Encode(value any, buf []byte) ([]byte, error) {
 // AfterConnect leaves a domain alone if the caller has registered a codec for it: the codec
 // keeps its format, and IDs are encoded by their Value.
 func TestCallersDomainCodec(t *testing.T) {
-	one(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[])")
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
@@ -125,13 +124,9 @@ func TestLoadTypes(t *testing.T) {
 				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 					conn := db.Conn(t, register, pgtest.Mode(mode))
 					loadTogether(t, conn, "sortkey.number", "sortkey._number", "sortkey.any_text")
-					var gotID idtype.Spread64
-					var gotIDs []idtype.Spread64
-					var gotCode sqltypes.SnoText
-					err := conn.QueryRow(t.Context(), "insert into t values ($1, $2, $3) returning *", id, []idtype.Spread64{id}, code).Scan(&gotID, &gotIDs, &gotCode)
-					if err != nil || gotID != id || !slices.Equal(gotIDs, []idtype.Spread64{id}) || gotCode != code {
-						t.Errorf("%v, %v, %v, %v", gotID, gotIDs, gotCode, err)
-					}
+					returns(t, conn, id, "insert into t (id) values ($1) returning id", id)
+					returns(t, conn, []idtype.Spread64{id}, "insert into t (ids) values ($1) returning ids", []idtype.Spread64{id})
+					returns(t, conn, code, "insert into t (code) values ($1) returning code", code)
 					refuses(t, conn, mode, "code", code.ID, "sqltypes.SnoText")
 				})
 			})

@@ -16,7 +16,7 @@ import (
 // Compare sorts IDs as the column does. So do the text and bytes of formats that
 // document it.
 func TestOrder(t *testing.T) {
-	one(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.order) })
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.order) })
 }
 
 func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
@@ -63,7 +63,7 @@ func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
 
 // A query between the bounds of a time window finds exactly the IDs created in it.
 func TestRange(t *testing.T) {
-	one(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.ranges) })
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.ranges) })
 }
 
 func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {

@@ -30,10 +30,6 @@ type record struct {
 	Note    string
 }
 
-const createRecords = `create table records (id bigint, owner uuid, parent bigint, visit bigint, code_text text, raw bytea, related bigint[], "order" bigint, note text)`
-
-const insertRecord = `insert into records values (@id, @owner, @parent, @visit, @code, @raw, @related, @order, @note)`
-
 func (r record) args() pgx.NamedArgs {
 	return pgx.NamedArgs{"id": r.ID, "owner": r.Owner, "parent": r.Parent, "visit": r.Visit, "code": r.Code, "raw": r.Raw, "related": r.Related, "order": r.Order, "note": r.Note}
 }
@@ -49,14 +45,14 @@ func records() []record {
 
 // Batches with several ID types, and rows collected into structs, work in all modes.
 func TestBatchAndRows(t *testing.T) {
-	one(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, createRecords)
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `create table records (id bigint, owner uuid, parent bigint, visit bigint, code_text text, raw bytea, related bigint[], "order" bigint, note text)`)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			conn, ctx, want := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context(), records()
 			batch := &pgx.Batch{}
 			batch.Queue("truncate records")
 			for _, r := range want {
-				batch.Queue(insertRecord, r.args())
+				batch.Queue("insert into records values (@id, @owner, @parent, @visit, @code, @raw, @related, @order, @note)", r.args())
 			}
 			var owner idtype.Sno
 			batch.Queue("select owner from records where code_text = $1", want[1].Code).QueryRow(func(row pgx.Row) error { return row.Scan(&owner) })
@@ -95,7 +91,7 @@ func collects[T any](t *testing.T, conn *pgx.Conn, to pgx.RowToFunc[T], want []T
 	t.Helper()
 	rows, _ := conn.Query(t.Context(), query, args...)
 	if got, err := pgx.CollectRows(rows, to); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%s with %T: %+v, %v, want %+v", query, args, got, err, want)
+		t.Errorf("%s with %s: %+v, %v, want %+v", query, typesOf(args), got, err, want)
 	}
 }
 
@@ -123,7 +119,7 @@ func TestNegativeNumbers(t *testing.T) {
 func TestWithGoogleUUID(t *testing.T) {
 	u, sno := uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"), idtype.MustParseSno("brpk4q72xwf2m63l")
 	type registrations []func(*pgtype.Map)
-	one(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "create table t (id uuid, ids uuid[])")
 		for name, c := range map[string]struct{ without, with registrations }{
 			"none":   {nil, registrations{pgxcodec.Register}},
@@ -167,20 +163,15 @@ func TestWithGoogleUUID(t *testing.T) {
 func same(t *testing.T, without, with *pgx.Conn, sql string, arg any) {
 	t.Helper()
 	answer := func(conn *pgx.Conn) string {
-		rows, err := conn.Query(t.Context(), sql, arg)
-		if err != nil {
-			return err.Error()
-		}
-		defer rows.Close()
-		text := ""
-		for rows.Next() {
+		rows, _ := conn.Query(t.Context(), sql, arg)
+		lines, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
 			dst, shown := reflect.New(reflect.TypeOf(arg)), ""
-			values, err := rows.Values()
-			text += fmt.Sprintf("%T %v %v; ", values[0], values, err)
-			err = rows.Scan(dst.Interface(), &shown) // closes the rows if it fails
-			text += fmt.Sprintf("%v %v %s; ", reflect.Indirect(dst.Elem()), err, shown)
-		}
-		return text + fmt.Sprint(rows.Err())
+			values, err := row.Values()
+			text := fmt.Sprintf("%T %v %v; ", values[0], values, err)
+			err = row.Scan(dst.Interface(), &shown) // closes the rows if it fails
+			return text + fmt.Sprintf("%v %v %s; ", reflect.Indirect(dst.Elem()), err, shown), nil
+		})
+		return fmt.Sprint(lines, err)
 	}
 	if got, want := answer(with), answer(without); got != want {
 		t.Errorf("%s with %T: got %s, and without the codec %s", sql, arg, got, want)

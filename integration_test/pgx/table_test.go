@@ -33,7 +33,7 @@ func TestValues(t *testing.T) {
 // registered or not, in all modes: as a value, a pointer, NULL, a slice, a slice with
 // NULL, and an empty slice.
 func TestTable(t *testing.T) {
-	one(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			if mode == pgx.QueryExecModeCacheDescribe || mode == pgx.QueryExecModeDescribeExec {

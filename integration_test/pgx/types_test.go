@@ -45,19 +45,11 @@ var suites = []suite{
 	of[idtype.UUIDOf[idtest.Order]]{idtest.OrderUUID},
 }
 
-// one is [pgtest.One] in parallel with other tests. Each test has its own database. The tests
-// of values, of domains and of loading types run on each version.
-func one(t *testing.T, f func(t *testing.T, db *pgtest.DB)) {
-	t.Helper()
-	t.Parallel()
-	pgtest.One(t, f)
-}
-
 // inEachMode runs f in each query exec mode, on a connection with the codec. The
 // connections share a database.
 func inEachMode(t *testing.T, ddl string, f func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode)) {
 	t.Helper()
-	one(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, ddl)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			f(t, db.Conn(t, pgtest.Codec, pgtest.Mode(mode)), mode)
