@@ -164,20 +164,8 @@ func (p *proxy) strayStatement(t *testing.T) {
 	turner := p.turner(t)
 	turner.prepared = func(ctx context.Context) { turner.exec(ctx, other, "select $1::bigint + 1", 7) }
 	conn := p.Conn(t, pgtest.Codec, pgtest.Mode(pgx.QueryExecModeDescribeExec), turner.trace())
-	ask := func(c client) (id idtype.Snowflake) {
-		if err := c.QueryRow(t.Context(), "select $1::bigint", someID).Scan(&id); err != nil {
-			t.Error(err)
-		}
-		return id
-	}
-	same(t, "ID, from the other client's statement", nil, ask(conn), someID+1)
-	err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-		same(t, "ID, in a transaction", nil, ask(tx), someID)
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	alone(conn).returns(t, someID+1, "select $1::bigint", someID) // of the other client's statement
+	inTx(conn).returns(t, someID, "select $1::bigint", someID)
 }
 
 // AfterConnect finds domains through PgBouncer. A Loader queries them once for all

@@ -163,26 +163,19 @@ func (run runner) returns(t *testing.T, want any, sql string, args ...any) {
 
 // batch tests all types in one batch.
 func (run runner) batch(t *testing.T) {
-	const each = 10
 	var batch pgx.Batch
-	for n := range each {
+	for n := range 10 {
 		for _, s := range samples {
-			batch.Queue(fmt.Sprintf("select $1::%s, $1::%[1]s::text", s.column), s.id(n))
-		}
-	}
-	err := run(t.Context(), func(c client) error {
-		results := c.SendBatch(t.Context(), &batch)
-		for n := range each {
-			for _, s := range samples {
+			batch.Queue(fmt.Sprintf("select $1::%s, $1::%[1]s::text", s.column), s.id(n)).QueryRow(func(row pgx.Row) error {
 				got, stored := reflect.New(s.ids.Type().Elem()), ""
-				err := results.QueryRow().Scan(got.Interface(), &stored)
+				err := row.Scan(got.Interface(), &stored)
 				same(t, s.name, err, got.Elem().Interface(), s.id(n))
 				same(t, s.name+" as text", err, stored, s.stored[n%len(s.stored)])
-			}
+				return nil
+			})
 		}
-		return results.Close()
-	})
-	if err != nil {
+	}
+	if err := run(t.Context(), func(c client) error { return c.SendBatch(t.Context(), &batch).Close() }); err != nil {
 		t.Error(err)
 	}
 }
@@ -213,9 +206,8 @@ func (run runner) copied(ctx context.Context, table string, columns []string, ro
 	if err != nil {
 		return nil, err
 	}
-	err = run(ctx, func(c client) error {
+	err = run(ctx, func(c client) (err error) {
 		got, _ := c.Query(ctx, "with gone as (delete from "+table+" returning *) select * from gone order by 1")
-		var err error
 		back, err = pgx.CollectRows(got, rowLike(rows[0]))
 		return err
 	})
