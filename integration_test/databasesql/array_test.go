@@ -21,8 +21,7 @@ const arrayDDL = `create schema if not exists sortkey; create domain sortkey.num
 
 // A sqltypes.Array is stored in an array column, and read back, by all drivers.
 func TestArrays(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, arrayDDL)
 		t.Run("pq", func(t *testing.T) { arrays(t, open(t, "postgres", db.URL)) })
 		for name, option := range options {

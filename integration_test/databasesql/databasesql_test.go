@@ -22,8 +22,7 @@ var options = map[string]pgtest.Option{"plain": pgtest.Config(func(*pgx.ConnConf
 
 // The pgx driver returns the same values with and without the codec, in all exec modes.
 func TestPgx(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		for name, option := range options {
 			t.Run(name, func(t *testing.T) {
 				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
@@ -40,26 +39,20 @@ func TestPgx(t *testing.T) {
 }
 
 func TestPq(t *testing.T) {
-	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, idtest.CreateTable())
 		check(t, open(t, "postgres", db.URL), idtest.Postgres)
 	})
 }
 
 func TestSQLite(t *testing.T) {
-	db := openSQLite(t)
-	_, err := db.Exec(idtest.CreateTable())
-	pgtest.Must(t, err)
-	check(t, db, idtest.SQLite)
+	check(t, openSQLite(t, idtest.CreateTable()), idtest.SQLite)
 }
 
 // In a column declared uuid, SQLite converts text that looks like a number, so Snos
 // stored as their 16 digits can collide. In the form that Value returns they don't.
 func TestSQLiteNumericAffinity(t *testing.T) {
-	db := openSQLite(t)
-	_, err := db.Exec("create table t (id uuid primary key)")
-	pgtest.Must(t, err)
+	db := openSQLite(t, "create table t (id uuid primary key)")
 	a, b := idtype.MustParseSno("22222222e2222222"), idtype.MustParseSno("33333333e3333333")
 
 	var number float64
@@ -70,7 +63,7 @@ func TestSQLiteNumericAffinity(t *testing.T) {
 		t.Errorf("inserted %s and %s as text, expected a collision", a, b)
 	}
 
-	_, err = db.Exec("delete from t")
+	_, err := db.Exec("delete from t")
 	pgtest.Must(t, err)
 	for _, id := range []idtype.Sno{a, b} {
 		var got idtype.Sno
@@ -103,9 +96,7 @@ func check(t *testing.T, db *sql.DB, d idtest.Dialect) {
 		tx, err := db.BeginTx(t.Context(), nil)
 		pgtest.Must(t, err)
 		idtest.Check(t, func(sql string, args ...any) idtest.Row { return tx.QueryRowContext(t.Context(), sql, args...) }, d)
-		if err := tx.Commit(); err != nil {
-			t.Error(err)
-		}
+		pgtest.Must(t, tx.Commit())
 	})
 }
 
@@ -117,7 +108,11 @@ func open(t *testing.T, driver, dsn string) *sql.DB {
 	return db
 }
 
-func openSQLite(t *testing.T) *sql.DB {
+// openSQLite opens a database with a table.
+func openSQLite(t *testing.T, createTable string) *sql.DB {
 	t.Helper()
-	return open(t, "sqlite", "file:"+t.TempDir()+"/test.db?_pragma=synchronous(off)")
+	db := open(t, "sqlite", "file:"+t.TempDir()+"/test.db?_pragma=synchronous(off)")
+	_, err := db.Exec(createTable)
+	pgtest.Must(t, err)
+	return db
 }
