@@ -41,15 +41,6 @@ func (k of[T]) rangeTypes(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// returns checks the only value of a query.
-func returns(t *testing.T, conn *pgx.Conn, want any, query string, args ...any) {
-	t.Helper()
-	got := reflect.New(reflect.TypeOf(want))
-	if err := conn.QueryRow(t.Context(), query, args...).Scan(got.Interface()); err != nil || !reflect.DeepEqual(got.Elem().Interface(), want) {
-		t.Errorf("%s with %s: got %v, %v, want %v", query, typesOf(args), got.Elem(), err, want)
-	}
-}
-
 // Composite types hold IDs, arrays of IDs and domains, whether loaded one by one or
 // together.
 func TestComposites(t *testing.T) {

@@ -18,8 +18,8 @@
 //
 // # Fixtures
 //
-// types_test.go lists the Go types, with the edge cases of package idtest, and the domains. Each
-// test creates its tables in a database of its own.
+// types_test.go lists the Go types, with the edge cases of package idtest, and the domains, and
+// has the checks that several files use. Each test creates its tables in a database of its own.
 //
 // # Running
 //

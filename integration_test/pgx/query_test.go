@@ -86,15 +86,6 @@ func TestBatchAndRows(t *testing.T) {
 	})
 }
 
-// collects checks the rows of a query.
-func collects[T any](t *testing.T, conn *pgx.Conn, to pgx.RowToFunc[T], want []T, query string, args ...any) {
-	t.Helper()
-	rows, _ := conn.Query(t.Context(), query, args...)
-	if got, err := pgx.CollectRows(rows, to); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%s with %s: %+v, %v, want %+v", query, typesOf(args), got, err, want)
-	}
-}
-
 // A negative number next to an operator stays a number.
 func TestNegativeNumbers(t *testing.T) {
 	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {

@@ -134,11 +134,11 @@ func TestWrongParameter(t *testing.T) {
 		{"u", "uuid", append(forms(raw), forms(txt)...), useSno, ""},
 		{"u_list", "uuid[]", append(sliceForms(raw), sliceForms(txt)...), useSno, ""},
 	}
-	ddl := "create table t (first integer"
+	var definitions []string
 	for _, c := range columns {
-		ddl += ", " + c.column + " " + c.typ
+		definitions = append(definitions, c.column+" "+c.typ)
 	}
-	inEachMode(t, ddl+")", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+	inEachMode(t, "create table t ("+strings.Join(definitions, ", ")+")", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		for _, c := range columns {
 			for _, value := range c.values {
 				refuses(t, conn, mode, c.column, value, c.refusal)

@@ -132,14 +132,6 @@ func (s session[V]) query(sql string, args []any, dst ...any) bool {
 	return err == nil
 }
 
-func typesOf(values []any) string {
-	var types []string
-	for _, v := range values {
-		types = append(types, fmt.Sprintf("%T", v))
-	}
-	return strings.Join(types, ", ")
-}
-
 func (e entry[V]) check(t *testing.T, conn *pgx.Conn, column string) {
 	t.Helper()
 	s := e.open(t, conn, column)

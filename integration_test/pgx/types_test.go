@@ -3,6 +3,7 @@ package pgx
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -63,6 +64,32 @@ func eachType(t *testing.T, db *pgtest.DB, f func(s suite, t *testing.T, conn *p
 	for _, s := range suites {
 		t.Run(s.TypeName(), func(t *testing.T) { f(s, t, conn) })
 	}
+}
+
+// returns checks the only value of a query.
+func returns(t *testing.T, conn *pgx.Conn, want any, query string, args ...any) {
+	t.Helper()
+	got := reflect.New(reflect.TypeOf(want))
+	if err := conn.QueryRow(t.Context(), query, args...).Scan(got.Interface()); err != nil || !reflect.DeepEqual(got.Elem().Interface(), want) {
+		t.Errorf("%s with %s: got %v, %v, want %v", query, typesOf(args), got.Elem(), err, want)
+	}
+}
+
+// collects checks the rows of a query.
+func collects[T any](t *testing.T, conn *pgx.Conn, to pgx.RowToFunc[T], want []T, query string, args ...any) {
+	t.Helper()
+	rows, _ := conn.Query(t.Context(), query, args...)
+	if got, err := pgx.CollectRows(rows, to); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s with %s: %+v, %v, want %+v", query, typesOf(args), got, err, want)
+	}
+}
+
+func typesOf(values []any) string {
+	var types []string
+	for _, v := range values {
+		types = append(types, fmt.Sprintf("%T", v))
+	}
+	return strings.Join(types, ", ")
 }
 
 // table returns the name of a type's table. A table named uuid would hide the type uuid.
