@@ -155,14 +155,16 @@ func same(t *testing.T, without, with *pgx.Conn, sql string, arg any) {
 	t.Helper()
 	answer := func(conn *pgx.Conn) string {
 		rows, _ := conn.Query(t.Context(), sql, arg)
-		lines, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+		defer rows.Close()
+		text := ""
+		for rows.Next() {
 			dst, shown := reflect.New(reflect.TypeOf(arg)), ""
-			values, err := row.Values()
-			text := fmt.Sprintf("%T %v %v; ", values[0], values, err)
-			err = row.Scan(dst.Interface(), &shown) // closes the rows if it fails
-			return text + fmt.Sprintf("%v %v %s; ", reflect.Indirect(dst.Elem()), err, shown), nil
-		})
-		return fmt.Sprint(lines, err)
+			values, err := rows.Values()
+			text += fmt.Sprintf("%T %v %v; ", values[0], values, err)
+			err = rows.Scan(dst.Interface(), &shown) // closes the rows if it fails
+			text += fmt.Sprintf("%v %v %s; ", reflect.Indirect(dst.Elem()), err, shown)
+		}
+		return text + fmt.Sprint(rows.Err())
 	}
 	if got, want := answer(with), answer(without); got != want {
 		t.Errorf("%s with %T: got %s, and without the codec %s", sql, arg, got, want)
