@@ -207,6 +207,7 @@ func FuzzInspect(f *testing.F) {
 	f.Add("zzzzzzzzzzzzzzzzzzzzzzzzzzz")
 	f.Add("7ſſſſſſſſſſſſ0")
 	f.Add("0x")
+	f.Add("a_0x000000A0")
 	formats := Formats(dated)
 	f.Fuzz(func(t *testing.T, input string) {
 		for _, r := range Find(input, "", formats, true, testNow) {
@@ -214,7 +215,11 @@ func FuzzInspect(f *testing.F) {
 				continue
 			}
 			for form, value := range AllForms(r.ID, "") {
-				found := Find(value, "", []*Format{r.Format}, false, testNow)
+				from := ""
+				if form == "text" && hexForm.MatchString(value) {
+					from = form // otherwise the text of a UID60 is taken for hex digits
+				}
+				found := Find(value, from, []*Format{r.Format}, false, testNow)
 				if len(found) == 0 || (len(found) == 1 && found[0].ID != r.ID) {
 					t.Errorf("%q is %s %s, but not its %s %s", input, r.Title, r.ID, form, value)
 				}
