@@ -164,10 +164,7 @@ func TestInterrupt(t *testing.T) {
 				return c, end
 			}
 			c, end := slow()
-			time.Sleep(300 * time.Millisecond)
-			if s := sessions(t, probe, readsBatches+" AND state <> 'idle'"); len(s) > 0 {
-				t.Errorf("got sessions %q, want an idle one", s)
-			}
+			awaitSession(t, probe, readsBatches+" AND state = 'idle'")
 			interrupt(t, probe, c, end)
 
 			c, end = slow()
