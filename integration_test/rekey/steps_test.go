@@ -206,9 +206,9 @@ func difference(before, after []string) (list []string) {
 	return list
 }
 
-// wantDifference fails the test unless the schemas differ from those of an earlier dump in these
-// statements only, and, if there are none, in no order of statements either. It returns the new
-// dump.
+// wantDifference fails the test unless list has exactly the statements in which the schemas differ
+// from an earlier dump. If list is empty, the statements must have the same order, too.
+// wantDifference returns the new dump.
 func (j *job) wantDifference(what string, before dump, list []string) dump {
 	j.Helper()
 	after := j.dump()
@@ -290,7 +290,7 @@ func (j *job) agree(plan *rekey.Plan, without int) {
 	const pairs = `SELECT format('%I.%I', nspname, relname), o.attname, format_type(o.atttypid, o.atttypmod), n.attname, format_type(n.atttypid, n.atttypmod)
 		FROM pg_attribute n JOIN pg_attribute o ON o.attrelid = n.attrelid AND n.attname = 'rekey_' || o.attname
 		JOIN pg_class c ON c.oid = n.attrelid AND relkind = 'r' JOIN pg_namespace s ON s.oid = relnamespace`
-	want(j, "columns that differ from those of the plan", fmt.Sprint(difference(columns, j.list(pairs))), "[]")
+	want(j, "columns of the plan or of the catalog alone", fmt.Sprint(difference(columns, j.list(pairs))), "[]")
 	quote := func(alias, column string) string { return alias + "." + pgx.Identifier{column}.Sanitize() }
 	got := "SELECT 0"
 	for _, table := range plan.Tables {
