@@ -1,6 +1,7 @@
 package rekey
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -39,18 +40,23 @@ func TestSubscriber(t *testing.T) {
 		j.run(rekey.StepExpand)
 		lock, err := there.Begin(t.Context())
 		must(t, err)
+		defer lock.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // if the test fails; otherwise the transaction has ended
 		_, err = lock.Exec(t.Context(), "LOCK TABLE notes IN ACCESS EXCLUSIVE MODE")
 		must(t, err)
 		j.do("INSERT INTO notes VALUES (3)")
 		var waiting string
-		j.runWith(rekey.Options{MaxLag: 500 * time.Millisecond, Pause: 0.97, Progress: func(p rekey.Progress) {
-			if p.Waiting != "" && waiting == "" {
+		j.runWith(rekey.Options{MaxLag: 500 * time.Millisecond, Progress: func(p rekey.Progress) {
+			switch {
+			case waiting != "":
+			case p.Waiting != "":
 				waiting = p.Waiting
 				must(t, lock.Rollback(t.Context()))
+			default: // the backfill has five batches or more, and looks at the subscriber once per second
+				time.Sleep(500 * time.Millisecond)
 			}
 		}}, rekey.StepBackfill)
 		if !strings.HasPrefix(waiting, "replica shop is ") || !strings.HasSuffix(waiting, "s behind") {
-			t.Errorf("expected the backfill to wait for the subscriber, got %q", waiting)
+			t.Fatalf("expected the backfill to wait for the subscriber, got %q", waiting)
 		}
 		j.run(rekey.StepValidate, rekey.StepContract)
 
