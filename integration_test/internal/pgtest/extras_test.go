@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,41 +24,6 @@ func TestChoosePartman(t *testing.T) {
 		if !slices.Equal(chosen, strings.Fields(c.chosen)) || !slices.Equal(without, strings.Fields(c.without)) {
 			t.Errorf("choosePartman(%s) = %v, %v, want %s, %s", c.asked, chosen, without, c.chosen, c.without)
 		}
-	}
-}
-
-// The servers have pg_partman 5.2 or later, and it works.
-func TestEachPartman(t *testing.T) {
-	t.Parallel()
-	var ran []string
-	EachPartman(t, func(t *testing.T, db *DB) {
-		ran = append(ran, db.Version)
-		if !strings.HasSuffix(t.Name(), "/pg"+db.Version) {
-			t.Errorf("got test %s on version %s", t.Name(), db.Version)
-		}
-		db.Exec(t, `
-			create schema partman;
-			create extension pg_partman schema partman;
-			create table t (at timestamptz not null) partition by range (at);
-			select partman.create_parent('public.t', 'at', '1 day')`)
-		var version string
-		var partitions int
-		err := db.Conn(t).QueryRow(t.Context(), `select
-			(select extversion from pg_extension where extname = 'pg_partman'),
-			(select count(*) from pg_inherits where inhparent = 't'::regclass)`).Scan(&version, &partitions)
-		if err != nil || partitions < 2 {
-			t.Errorf("got %d partitions, %v, want some", partitions, err)
-		}
-		major, minor, _ := strings.Cut(version, ".")
-		minor, _, _ = strings.Cut(minor, ".")
-		a, errA := strconv.Atoi(major)
-		b, errB := strconv.Atoi(minor)
-		if err := errors.Join(errA, errB); err != nil || a < 5 || a == 5 && b < 2 {
-			t.Errorf("got pg_partman %q, %v, want 5.2 or later", version, err)
-		}
-	})
-	if len(ran) == 0 {
-		t.Error("EachPartman ran on no version")
 	}
 }
 

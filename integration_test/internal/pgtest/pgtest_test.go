@@ -21,8 +21,6 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/jackc/pgx/v5"
 	"github.com/moby/moby/client"
-	"github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/wait"
 
 	"github.com/sortkey/sortkey/internal/race"
 )
@@ -57,6 +55,14 @@ func TestParseVersions(t *testing.T) {
 	}
 }
 
+func TestChoosePair(t *testing.T) {
+	for asked, want := range map[string]string{"17": "17", "15 17 18": "18", "18 15": "18", "15": "17", "15 16": "16"} {
+		if got := choosePair(strings.Fields(asked)); got != want {
+			t.Errorf("choosePair(%s): expected %s, got %s", asked, want, got)
+		}
+	}
+}
+
 func TestLinesAbout(t *testing.T) {
 	const log = `creating subdirectories ... ok
 2026-11-21 11:13:03.152 UTC [40] LOG:  database system is ready to accept connections
@@ -87,13 +93,13 @@ func TestHostOverride(t *testing.T) {
 	}
 }
 
-// Each call gets an empty database, which is dropped afterwards.
+// Each call gets an empty database, which is dropped afterwards. One runs on the last version.
 func TestEach(t *testing.T) {
-	var names []string
+	var names, versions, one []string
 	for range 2 {
 		Each(t, func(t *testing.T, db *DB) {
 			db.Exec(t, "create table t (n int); insert into t values (1)")
-			names = append(names, db.Name)
+			names, versions = append(names, db.Name), append(versions, db.Version)
 			if want := "/pg" + db.Version; !strings.Contains(t.Name(), want) {
 				t.Errorf("got test %s, want %s in its name", t.Name(), want)
 			}
@@ -106,14 +112,9 @@ func TestEach(t *testing.T) {
 			t.Errorf("got %v, %v, want no database of earlier tests", left, err)
 		}
 	})
-}
-
-func TestOne(t *testing.T) {
-	var all, one []string
-	Each(t, func(_ *testing.T, db *DB) { all = append(all, db.Version) })
 	One(t, func(_ *testing.T, db *DB) { one = append(one, db.Version) })
-	if want := all[len(all)-1:]; !slices.Equal(one, want) {
-		t.Errorf("got versions %q, want %q, the last of %q", one, want, all)
+	if want := versions[len(versions)-1:]; !slices.Equal(one, want) {
+		t.Errorf("got versions %q, want %q, the last of %q", one, want, versions)
 	}
 }
 
@@ -200,12 +201,6 @@ func TestEachServer(t *testing.T) {
 		}
 		Pause(t, ctr)
 	})
-	wantRemoved(t, ids)
-}
-
-// wantRemoved reports containers that exist.
-func wantRemoved(t *testing.T, ids []string) {
-	t.Helper()
 	for _, id := range ids {
 		if exists(t, id) {
 			t.Errorf("container %.12s is still there after its test", id)
@@ -213,27 +208,8 @@ func wantRemoved(t *testing.T, ids []string) {
 	}
 }
 
-// A test's own container reaches the database.
-func TestContainer(t *testing.T) {
-	var ids []string
-	EachContainer(t, func(t *testing.T, db *DB) {
-		db.Exec(t, "create table t as select 'found' as s")
-		server, err := db.Container().Inspect(t.Context())
-		Must(t, err)
-		ctr := Container(t, server.Config.Image,
-			testcontainers.WithCmd("psql", db.URLFromContainers(t), "-c", "select s from t"),
-			testcontainers.WithWaitStrategy(wait.ForExit().WithExitTimeout(time.Minute)))
-		ids = append(ids, ctr.GetContainerID())
-		log, err := containerLog(ctr)
-		if err != nil || !strings.Contains(log, "found") {
-			t.Errorf("psql in a container: got %v, %q", err, log)
-		}
-	})
-	wantRemoved(t, ids)
-}
-
-// The containers of a test process are removed in whatever way it ends. Outside CI, only
-// SIGKILL is tested.
+// The containers and networks of a test process are removed in whatever way it ends. Outside CI,
+// only SIGKILL is tested, with a container.
 func TestContainersAreRemoved(t *testing.T) {
 	NeedsContainers(t)
 	t.Parallel()
@@ -248,6 +224,7 @@ func TestContainersAreRemoved(t *testing.T) {
 		{"exit", "TestExit", func(c *child) { c.in.Close() }},
 		{"interrupt", "TestExit", signal(syscall.SIGINT)},
 		{"kill", "TestExit", signal(syscall.SIGKILL)},
+		{"kill with a network", "TestPair", signal(syscall.SIGKILL)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -256,8 +233,12 @@ func TestContainersAreRemoved(t *testing.T) {
 			}
 			cmd := misbehave(t, c.test)
 			id := waitForLine(t, cmd, "container ")
-			if !exists(t, id) {
-				t.Fatal("no container while the process runs")
+			ctr, err := Docker(t).ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
+			Must(t, err)
+			networks := ctr.Container.NetworkSettings.Networks
+			delete(networks, bridge)
+			if len(networks) == 0 && c.test == "TestPair" {
+				t.Error("the server is only in Docker's default network")
 			}
 			c.end(cmd)
 			if err := cmd.Wait(); err == nil {
@@ -269,6 +250,18 @@ func TestContainersAreRemoved(t *testing.T) {
 				}
 				return nil
 			})
+			for _, n := range networks {
+				Eventually(t, "the network is removed", func() error {
+					_, err := Docker(t).NetworkInspect(t.Context(), n.NetworkID, client.NetworkInspectOptions{})
+					if err == nil {
+						return fmt.Errorf("network %.12s exists", n.NetworkID)
+					}
+					if !errdefs.IsNotFound(err) {
+						return err
+					}
+					return nil
+				})
+			}
 		})
 	}
 }
