@@ -5,6 +5,8 @@ SHELL := /bin/bash
 LINTER_VERSION := v2.15.0
 LINTER := .bin/golangci-lint-$(LINTER_VERSION)
 GOVULNCHECK := go run golang.org/x/vuln/cmd/govulncheck@v1.9.0
+# make lint runs vet. Without a cache, it takes a quarter of the time to compile.
+TEST := go test -vet=off
 TOOLS := cd tools && GOWORK=off
 # The race detector needs cgo. Use make test RACE= without cgo.
 RACE := -race
@@ -13,7 +15,7 @@ RACE_ELSEWHERE = $(if $(filter true,$(CI)),$(RACE))
 # Some virtual machines run no 386 programs. make lint compiles all tests for 386.
 define TEST_386
 export GOARCH=386 CGO_ENABLED=0; \
-if go test -run '^$$' ./internal/typename >/dev/null 2>&1; then go test ./...; \
+if $(TEST) -run '^$$' ./internal/typename >/dev/null 2>&1; then $(TEST) ./...; \
 else echo "NOT RUN: unit tests for 386, because this machine runs no 386 programs"; fi
 endef
 # Integration tests mostly wait for servers, so run more packages than there are cores.
@@ -67,29 +69,29 @@ $(LINTER):
 	mv .bin/golangci-lint $@
 
 unit: ## unit tests, and one iteration of each benchmark
-	go test $(RACE) $$(go list ./... | grep -v '/migrations$$')
+	$(TEST) $(RACE) $$(go list ./... | grep -v '/migrations$$')
 	@# These tests skip the race detector, or most of their seeds with it: it makes them slow, and the order of the simulation random.
-	go test -run '^(TestSimulation|TestDifferential)' ./nodelease ./pgxcodec
-	go test ./migrations
+	$(TEST) -run '^(TestSimulation|TestDifferential)' ./nodelease ./pgxcodec
+	$(TEST) ./migrations
 	@# With an int of 32 bits, only in CI, because it compiles everything again.
 	$(if $(filter true,$(CI)),$(TEST_386))
-	go test $(RACE_ELSEWHERE) ./bench/... ./cmd/sortkey ./metrics
+	$(TEST) $(RACE_ELSEWHERE) ./bench/... ./cmd/sortkey ./metrics
 	@# The libraries of the examples would take minutes to compile for the race detector.
-	go test ./examples/...
-	$(TOOLS) go test ./...
-	go test -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
-	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert ./bench/grow ./bench/window ./bench/rekey >/dev/null
+	$(TEST) ./examples/...
+	$(TOOLS) $(TEST) ./...
+	$(TEST) -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
+	$(TEST) -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert ./bench/grow ./bench/window ./bench/rekey >/dev/null
 
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
 	@# The longest packages start first. The load test in ./service judges times, so it runs alone.
 	@# CI uses the race detector where our code runs concurrently. The other packages would take twice as long with it.
-	@# make lint runs vet, which takes a minute without a cache. Inlining would double the time to compile ./gorm for each ID type.
+	@# Inlining would double the time to compile ./gorm for each ID type.
 	@# The packages of leases wait for a server with a timeout, so they run with as many packages at once as there are cores.
 	@# go test prints the output of a package only when it ends. Tests report waits, such as for an image, in the file progress.
 	@files=$$(mktemp -d); trap 'kill $$tail 2>/dev/null; rm -rf "$$files"' EXIT; touch "$$files/progress"; \
 	tail -f "$$files/progress" & tail=$$!; \
 	export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
-	cd integration_test && status=0; run() { go test -count=1 -vet=off -gcflags=-l -timeout 30m "$$@" || status=$$?; }; \
+	cd integration_test && status=0; run() { $(TEST) -count=1 -gcflags=-l -timeout 30m "$$@" || status=$$?; }; \
 	run -p $(PACKAGES_AT_ONCE) ./rekey ./hostile ./migrations ./command ./gorm $$(go list ./... | grep -Ev '/(nodelease|pglease|zklease|service)$$'); \
 	run -p $$(getconf _NPROCESSORS_ONLN) $(RACE_ELSEWHERE) ./nodelease ./pglease ./zklease; \
 	run $(RACE_ELSEWHERE) ./service; \
@@ -97,9 +99,9 @@ integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containe
 	exit $$status
 
 newest: ## unit tests, and integration tests of pgx, GORM and database/sql, with the newest Go
-	GOTOOLCHAIN=$(NEWEST_GO) go test ./...
+	GOTOOLCHAIN=$(NEWEST_GO) $(TEST) ./...
 	@# Without what runs only in CI, which make test runs.
-	cd integration_test && CI= POSTGRES_VERSIONS=17 GOTOOLCHAIN=$(NEWEST_GO) go test -count=1 -vet=off -gcflags=-l -timeout 30m ./databasesql ./pgx ./gorm
+	cd integration_test && CI= POSTGRES_VERSIONS=17 GOTOOLCHAIN=$(NEWEST_GO) $(TEST) -count=1 -gcflags=-l -timeout 30m ./databasesql ./pgx ./gorm
 
 fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each; FUZZ="sqltypes FuzzScan": one target
 	@# By default, go test spends up to a minute on each input with new coverage, and package regexp has new coverage at random.
