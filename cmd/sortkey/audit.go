@@ -14,8 +14,8 @@ import (
 // auditFlags are the flags of audit.
 type auditFlags struct {
 	audit.Options
-	layout       layoutFlags
-	since, nodes string
+	layout layoutFlags
+	nodes  string
 }
 
 func (c *app) auditCommand() *cobra.Command {
@@ -77,7 +77,7 @@ finding. Audit prints results only when it has read all rows.`,
 	f.StringVar(&o.Type, "type", "", "`type` of the IDs: "+strings.Join(ids.Names(), ", "))
 	o.layout.add(cmd)
 	f.StringVar(&o.CreatedAt, "created-at", "", "`column` with the time at which each row was created")
-	f.StringVar(&o.since, "since", "", "`time` of the first IDs to read")
+	c.timeFlag(cmd, &o.Since, "since", "`time` of the first IDs to read")
 	f.StringVar(&o.nodes, "nodes", "", "node `numbers` of programs without a claim, such as 0-31,1023")
 	f.IntVar(&o.Batch, "batch", 10_000, "`number` of rows per statement")
 	f.IntVar(&o.Rate, "rate", 0, "largest `number` of rows per second (default: no limit)")
@@ -99,9 +99,6 @@ func (c *app) checkAudit(o *auditFlags) (err error) {
 		return cli.Usagef("--rate and --examples must not be negative")
 	}
 	if o.Known, err = parseNumbers(o.nodes); err != nil {
-		return err
-	}
-	if o.Since, err = c.timeFlag("since", o.since); err != nil {
 		return err
 	}
 	if o.layout.set() {

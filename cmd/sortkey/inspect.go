@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -57,31 +55,29 @@ can be a part of another ID's hex digits also needs them.
 			if err != nil {
 				return err
 			}
-			out := bufio.NewWriterSize(c.Out, 1<<16)
-			show, encoder := c.inspector(out), json.NewEncoder(out)
 			var bad badInputs
-			err = c.eachInput(cmd.Context(), args, out.Flush, func(input string) error {
+			separator := ""
+			inspect := func(input string) error {
 				if form != "" {
 					result, err := ids.Convert(input, from, form, name, prefix, formats)
-					switch {
-					case err != nil:
-					case c.JSON():
-						err = encoder.Encode(map[string]string{"input": input, form: result})
-					default:
-						_, err = out.WriteString(result + "\n")
+					if err != nil {
+						return err
 					}
-					return err
+					return c.Print(map[string]string{"input": input, form: result}, "%s\n", result)
 				}
 				found := ids.Find(input, from, formats, name+from == "", c.Now())
 				if len(found) == 0 {
 					bad.add(input)
 					return nil
 				}
-				return show(input, found)
-			})
-			if flushed := out.Flush(); err == nil {
-				err = flushed
+				if c.JSON() {
+					return c.PrintJSON(newInspected(input, found, c.Now()))
+				}
+				err := c.note("%s%s", separator, c.describe(input, found))
+				separator = "\n"
+				return err
 			}
+			err = c.Buffer(func(flush func() error) error { return c.eachInput(cmd.Context(), args, flush, inspect) })
 			if err == nil {
 				err = bad.error(name, from)
 			}

@@ -1,86 +1,63 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 )
 
-// inspector returns a function that prints the readings of an input to out.
-func (c *app) inspector(out *bufio.Writer) func(input string, found []ids.Reading) error {
-	now := c.Now
-	if c.JSON() {
-		encoder := json.NewEncoder(out)
-		return func(input string, found []ids.Reading) error {
-			result := inspected{Input: input}
-			for _, r := range found {
-				result.Candidates = append(result.Candidates, newInspectedID(r, now()))
-			}
-			return encoder.Encode(result)
+// describe returns the readings of an input as a text.
+func (c *app) describe(input string, found []ids.Reading) string {
+	var b strings.Builder
+	line := func(label, value string) {
+		if value != "" {
+			b.WriteString(c.Paint(text.Faint, fmt.Sprintf("%-11s", label)) + value + "\n")
 		}
 	}
-	// Look once whether the output is a terminal, not for each ID.
-	bold, faint := c.Paint(text.Bold, "%s"), c.Paint(text.Faint, "%s")
-	first := true
-	return func(input string, found []ids.Reading) error {
-		if !first {
-			fmt.Fprintln(out)
-		}
-		first = false
-		line := func(label, format, value string) {
-			fmt.Fprintf(out, faint+format+"\n", fmt.Sprintf("%-11s", label), value)
-		}
-		line("id", bold, input)
-		plausible := found[0].Plausible(now())
-		for i, r := range found {
-			label, note := "type", ""
-			if i > 0 {
-				label = "or"
+	line("id", c.Paint(text.Bold, input))
+	plausible := found[0].Plausible(c.Now())
+	label := "type"
+	for i, r := range found {
+		note := ""
+		switch {
+		case r.Title == ids.ZeroTitle:
+			note = ", which is not an ID"
+		case !r.Plausible(c.Now()):
+			note = ", implausible"
+			if !r.Time.IsZero() {
+				note += ": of " + r.Time.Format(time.DateOnly)
 			}
-			switch {
-			case r.Title == ids.ZeroTitle:
-				note = ", which is not an ID"
-			case !r.Plausible(now()):
-				note = ", implausible"
-				if !r.Time.IsZero() {
-					note += ": of " + r.Time.Format(time.DateOnly)
-				}
-				if plausible {
-					line(label, "%s"+note, r.Title)
-					continue
-				}
-			}
-			if i > 0 {
-				fmt.Fprintln(out)
-			}
-			line(label, bold+note, r.Title)
-			for _, row := range c.rows(r) {
-				line(row[0], "%s", row[1])
+			if plausible {
+				line(label, r.Title+note)
+				continue
 			}
 		}
-		return nil
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		line(label, c.Paint(text.Bold, r.Title)+note)
+		label = "or"
+		c.describeParts(r, line)
 	}
+	return b.String()
 }
 
-// rows returns the labels and values of a reading.
-func (c *app) rows(r ids.Reading) (rows [][2]string) {
-	add := func(label, value string) { rows = append(rows, [2]string{label, value}) }
-	if r.Prefix != "" {
-		add("prefix", r.Prefix)
-	}
+// describeParts calls line with the labels and values of a reading. Values can be empty.
+func (c *app) describeParts(r ids.Reading, line func(label, value string)) {
+	line("prefix", r.Prefix)
 	switch {
 	case !r.Time.IsZero():
-		add("time", fmt.Sprintf("%s (%s)", stamp(r.Time), c.ago(r.Time)))
+		line("time", fmt.Sprintf("%s (%s)", stamp(r.Time), c.ago(r.Time)))
 		local := r.Time.In(c.Now().Location())
 		if _, offset := local.Zone(); offset != 0 {
-			add("local time", local.Format("2006-01-02 15:04:05.000 -07:00"))
+			line("local time", local.Format("2006-01-02 15:04:05.000 -07:00"))
 		}
 	case r.Format != nil && r.Format.Undated:
-		add("time", "unknown: pass the base clock as --epoch")
+		line("time", "unknown: pass the base clock as --epoch")
 	}
 	id := newInspectedID(r, c.Now())
 	if id.Node != nil {
@@ -88,25 +65,17 @@ func (c *app) rows(r ids.Reading) (rows [][2]string) {
 		if len(r.Format.Nodes) == 1 {
 			fields = r.Format.Nodes[0].Name
 		}
-		add("node", fmt.Sprintf("%d (%s)", *id.Node, fields))
+		line("node", fmt.Sprintf("%d (%s)", *id.Node, fields))
 	}
-	if id.Sequence != nil {
-		add("sequence", fmt.Sprint(*id.Sequence))
-	}
-	if id.Random != nil {
-		add("random", fmt.Sprint(*id.Random))
-	}
-	if id.Metabyte != nil {
-		add("metabyte", fmt.Sprint(*id.Metabyte))
-		add("tick-tock", fmt.Sprint(*id.TickTock))
-	}
+	line("sequence", fmt.Sprint(cli.Cell(id.Sequence)))
+	line("random", fmt.Sprint(cli.Cell(id.Random)))
+	line("metabyte", fmt.Sprint(cli.Cell(id.Metabyte)))
+	line("tick-tock", fmt.Sprint(cli.Cell(id.TickTock)))
 	for _, form := range ids.Forms {
-		value, ok := id.Forms[form]
-		if ok && (form != "text" || value != id.Forms["int64"] && value != id.Forms["uuid"]) {
-			add(form, value)
+		if value := id.Forms[form]; form != "text" || value != id.Forms["int64"] && value != id.Forms["uuid"] {
+			line(form, value)
 		}
 	}
-	return rows
 }
 
 // inspected is the JSON form of an inspected input.
@@ -128,6 +97,14 @@ type inspectedID struct {
 	Metabyte   *byte             `json:"metabyte,omitempty"`
 	TickTock   *bool             `json:"tick_tock,omitempty"`
 	Forms      map[string]string `json:"forms,omitempty"`
+}
+
+func newInspected(input string, found []ids.Reading, now time.Time) inspected {
+	result := inspected{Input: input}
+	for _, r := range found {
+		result.Candidates = append(result.Candidates, newInspectedID(r, now))
+	}
+	return result
 }
 
 func newInspectedID(r ids.Reading, now time.Time) inspectedID {

@@ -66,9 +66,11 @@ func (c *app) layouts(l layoutFlags, fields ...string) (layouts ids.Layouts, err
 	if err != nil {
 		return layouts, err
 	}
-	epoch, err := c.epochFlag(l.prefix+"epoch", l.epoch)
-	if err != nil {
-		return layouts, err
+	var epoch time.Time
+	if l.epoch != "" {
+		if epoch, err = c.parseEpoch(l.epoch); err != nil {
+			return layouts, cli.Usagef("--%sepoch: %w", l.prefix, err)
+		}
 	}
 	if len(widths) != 2 {
 		layouts.Snowflake = idtype.SnowflakeLayout{Epoch: epoch}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"math/rand/v2"
 	"strings"
 
@@ -15,9 +13,7 @@ func (c *app) newCommand() *cobra.Command {
 	var (
 		layout layoutFlags
 		count  int
-		node   int
-		at     string
-		meta   uint8
+		p      ids.Parts
 	)
 	cmd := &cobra.Command{
 		Use:   "new [" + strings.Join(ids.Names(), "|") + "]",
@@ -52,7 +48,6 @@ and a uuid7. The sequence numbers of a unit of time limit -n.
 			if count < 1 {
 				return cli.Usagef("-n %d: want 1 or more", count)
 			}
-			p := ids.Parts{Meta: meta}
 			switch flags := cmd.Flags(); {
 			case flags.Changed("meta") && f.Name != "sno":
 				return cli.Usagef("--meta: %s has no metabyte; only sno has one", f.Name)
@@ -60,54 +55,37 @@ and a uuid7. The sequence numbers of a unit of time limit -n.
 				p.Node = rand.IntN(f.NodeLimit())
 			case f.Nodes == nil:
 				return cli.Usagef("--node: %s has no node number", f.Name)
-			case node < 0 || node >= f.NodeLimit():
-				return cli.Usagef("--node %d: want 0 to %d for %s", node, f.NodeLimit()-1, f.Name)
-			default:
-				p.Node = node
+			case p.Node < 0 || p.Node >= f.NodeLimit():
+				return cli.Usagef("--node %d: want 0 to %d for %s", p.Node, f.NodeLimit()-1, f.Name)
 			}
-
-			out := bufio.NewWriterSize(c.Out, 1<<16)
-			emit := c.emitter(out, f)
-			if at != "" {
-				if p.Time, err = c.timeFlag("at", at); err != nil {
-					return err
+			return c.Buffer(func(func() error) error {
+				emit := func(id ids.ID) error { return c.printID(f, id) }
+				if p.Time.IsZero() {
+					return f.Generate(cmd.Context(), p, count, emit)
 				}
-				err = emitAt(f, p, count, emit)
-			} else {
-				err = f.Generate(cmd.Context(), p, count, emit)
-			}
-			if flushed := out.Flush(); err == nil {
-				err = flushed
-			}
-			return err
+				return emitAt(f, p, count, emit)
+			})
 		},
 	}
 	layout.add(cmd)
 	cmd.Flags().IntVarP(&count, "count", "n", 1, "`number` of IDs")
-	cmd.Flags().IntVar(&node, "node", 0, "node `number` (default: random)")
-	cmd.Flags().StringVar(&at, "at", "", "`time` of the IDs (default: the current time of each)")
-	cmd.Flags().Uint8Var(&meta, "meta", 0, "`metabyte` of a sno, 0 to 255")
+	cmd.Flags().IntVar(&p.Node, "node", 0, "node `number` (default: random)")
+	c.timeFlag(cmd, &p.Time, "at", "`time` of the IDs (default: the current time of each)")
+	cmd.Flags().Uint8Var(&p.Meta, "meta", 0, "`metabyte` of a sno, 0 to 255")
 	return cmd
 }
 
-// emitter returns a function that prints an ID to out.
-func (c *app) emitter(out *bufio.Writer, f *ids.Format) func(ids.ID) error {
+func (c *app) printID(f *ids.Format, id ids.ID) error {
 	if !c.JSON() {
-		return func(id ids.ID) error {
-			_, err := out.WriteString(id.String() + "\n")
-			return err
-		}
+		return c.note("%s\n", id)
 	}
-	encoder := json.NewEncoder(out)
-	return func(id ids.ID) error {
-		all := ids.AllForms(id, "")
-		return encoder.Encode(struct {
-			Type  string `json:"type"`
-			ID    string `json:"id"`
-			Int64 string `json:"int64,omitempty"`
-			UUID  string `json:"uuid,omitempty"`
-		}{f.Name, all["text"], all["int64"], all["uuid"]})
-	}
+	all := ids.AllForms(id, "")
+	return c.PrintJSON(struct {
+		Type  string `json:"type"`
+		ID    string `json:"id"`
+		Int64 string `json:"int64,omitempty"`
+		UUID  string `json:"uuid,omitempty"`
+	}{f.Name, all["text"], all["int64"], all["uuid"]})
 }
 
 // emitAt emits IDs of one time.

@@ -14,7 +14,7 @@ import (
 func (c *app) rangeCommand() *cobra.Command {
 	var (
 		layout       layoutFlags
-		since, until string
+		since, until time.Time
 		column       string
 	)
 	dated := slices.DeleteFunc(ids.Names(), func(name string) bool { return name == "spread64" })
@@ -35,7 +35,7 @@ them, the window is open on that side.
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(dated, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if since == "" && until == "" {
+			if since.IsZero() && until.IsZero() {
 				return cli.Usagef("no window: pass --since, --until or both")
 			}
 			if args[0] == "spread64" {
@@ -45,15 +45,7 @@ them, the window is open on that side.
 			if err != nil {
 				return err
 			}
-			from, err := c.timeFlag("since", since)
-			if err != nil {
-				return err
-			}
-			to, err := c.timeFlag("until", until)
-			if err != nil {
-				return err
-			}
-			w, err := newWindow(f, from, to, column)
+			w, err := newWindow(f, since, until, column)
 			if err != nil {
 				return cli.Usage(err)
 			}
@@ -64,8 +56,8 @@ them, the window is open on that side.
 		},
 	}
 	layout.add(cmd)
-	cmd.Flags().StringVar(&since, "since", "", "`time` at which the window starts, such as -24h or -7d")
-	cmd.Flags().StringVar(&until, "until", "", "`time` at which the window ends")
+	c.timeFlag(cmd, &since, "since", "`time` at which the window starts, such as -24h or -7d")
+	c.timeFlag(cmd, &until, "until", "`time` at which the window ends")
 	cmd.Flags().StringVar(&column, "column", "id", "`name` of the column as in SQL, such as o.id")
 	return cmd
 }

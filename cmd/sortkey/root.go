@@ -130,8 +130,11 @@ var negative = regexp.MustCompile(`^unknown shorthand flag: '[0-9]'`)
 // flagError returns the usage error for an error in a flag. Errors in numbers don't name
 // the function of package strconv.
 func flagError(_ *cobra.Command, err error) error {
+	var usage *cli.UsageError
 	var number *strconv.NumError
 	switch {
+	case errors.As(err, &usage): // of a flag of this package
+		return usage
 	case errors.As(err, &number):
 		return cli.Usagef("%s%w", strings.TrimSuffix(err.Error(), number.Error()), number.Err)
 	case negative.MatchString(err.Error()):

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
+	"github.com/spf13/cobra"
 )
 
 // timeForms describes the times that parseTime accepts, for help texts and errors.
@@ -68,24 +69,18 @@ func (c *app) parseEpoch(s string) (time.Time, error) {
 	return t, err
 }
 
-// epochFlag returns the epoch of a flag, or the zero time if the flag is empty.
-func (c *app) epochFlag(flag, value string) (time.Time, error) {
-	return flagTime(flag, value, c.parseEpoch)
-}
-
-// timeFlag returns the time of a flag, or the zero time if the flag is empty.
-func (c *app) timeFlag(flag, value string) (time.Time, error) {
-	return flagTime(flag, value, c.parseTime)
-}
-
-func flagTime(flag, value string, parse func(string) (time.Time, error)) (t time.Time, err error) {
-	if value == "" {
-		return t, nil
-	}
-	if t, err = parse(value); err != nil {
-		err = cli.Usagef("--%s: %w", flag, err)
-	}
-	return t, err
+// timeFlag adds a flag that sets t. An empty value is the zero time.
+func (c *app) timeFlag(cmd *cobra.Command, t *time.Time, flag, usage string) {
+	cmd.Flags().Func(flag, usage, func(value string) (err error) {
+		*t = time.Time{}
+		if value != "" {
+			*t, err = c.parseTime(value)
+		}
+		if err != nil {
+			err = cli.Usagef("--%s: %w", flag, err)
+		}
+		return err
+	})
 }
 
 // parseOffset parses a signed duration that can begin with days, such as -7d or

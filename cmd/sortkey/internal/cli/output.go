@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,21 +22,32 @@ type Terminal struct {
 	Errs   io.Writer // errors and progress
 	Output string    // table or json
 	Now    func() time.Time
+	colors bool // Paint adds colors
 }
 
 // NewTerminal returns a terminal that escapes what it prints.
 func NewTerminal(in io.Reader, out, errs io.Writer) *Terminal {
 	visible := newVisibleWriter(out)
-	c := &Terminal{In: in, Out: visible, Errs: newVisibleWriter(errs), Now: time.Now}
-	visible.colors = c.Paints()
-	return c
+	visible.colors = os.Getenv("NO_COLOR") == "" && IsTerminal(out)
+	return &Terminal{In: in, Out: visible, Errs: newVisibleWriter(errs), Now: time.Now, colors: visible.colors}
+}
+
+// Buffer calls do, and writes the results in large blocks meanwhile. do calls flush before it
+// waits.
+func (c *Terminal) Buffer(do func(flush func() error) error) error {
+	out := c.Out
+	defer func() { c.Out = out }()
+	buffer := bufio.NewWriterSize(out, 1<<16)
+	c.Out = buffer
+	err := do(buffer.Flush)
+	if flushed := buffer.Flush(); err == nil {
+		err = flushed
+	}
+	return err
 }
 
 // IsTerminal reports whether a stream is a terminal.
 func IsTerminal(stream any) bool {
-	if v, ok := stream.(*visibleWriter); ok {
-		stream = v.w
-	}
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
@@ -101,8 +113,9 @@ func (c *Terminal) PrintTable(header table.Row, rows []table.Row) error {
 	return err
 }
 
-// PrintBlock prints labels and values.
+// PrintBlock prints labels and values, without the values that are "".
 func (c *Terminal) PrintBlock(rows []table.Row) error {
+	rows = slices.DeleteFunc(rows, func(row table.Row) bool { return row[1] == "" })
 	for _, row := range rows {
 		row[0] = Painted{text.Faint, row[0].(string)}
 	}
@@ -136,13 +149,10 @@ func Printable(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`, "\r", `\r`, "\x1b", `\u001b`).Replace(s)
 }
 
-// Paints reports whether paint adds colors.
-func (c *Terminal) Paints() bool { return os.Getenv("NO_COLOR") == "" && IsTerminal(c.Out) }
-
 // Paint returns s in a color if the results go to a terminal and the environment
 // variable NO_COLOR isn't set.
 func (c *Terminal) Paint(color text.Color, s string) string {
-	if !c.Paints() {
+	if !c.colors {
 		return s
 	}
 	return color.EscapeSeq() + s + text.Reset.EscapeSeq()
