@@ -18,11 +18,6 @@ import (
 // databaseFlags are the flags of a command that connects to a database.
 type databaseFlags struct{ url, schema string }
 
-func (f *databaseFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.url, "database", "d", "", "`URL` or connection string of the database (default: DATABASE_URL, or PGHOST and libpq's other variables)")
-	schemaFlag(cmd, &f.schema)
-}
-
 // schemaFlag adds --schema.
 func schemaFlag(cmd *cobra.Command, schema *string) {
 	cmd.Flags().StringVar(schema, "schema", migrations.DefaultSchema, "`name` of the schema with the SQL of sortkey")
@@ -32,46 +27,54 @@ func schemaFlag(cmd *cobra.Command, schema *string) {
 type database struct {
 	*pgxpool.Pool
 	std               *sql.DB // the same connections, for package migrations
-	migrations.Config         // the schema, and, in useInstalled, the layouts
+	migrations.Config         // the schema, and, in installedCommand, the layouts
 }
 
-// use connects to the database, and calls do if the session trusts the owner of the schemas,
-// so that no command runs code of another role. It explains the error of do, which needs the
-// privileges.
-func (f *databaseFlags) use(ctx context.Context, do func(database) error, privileges ...string) error {
-	config := migrations.Config{Schema: f.schema}
-	if err := config.Validate(); err != nil {
-		return invalidConfig(err)
+// A databaseFunc does the work of a command with its arguments.
+type databaseFunc = func(ctx context.Context, db database, args []string) error
+
+// command adds the flags to cmd. The command connects to the database, and calls do if the
+// session trusts the owner of the schemas, so that no command runs code of another role. It
+// explains the error of do, which needs the privileges.
+func (f *databaseFlags) command(cmd *cobra.Command, do databaseFunc, privileges ...string) *cobra.Command {
+	cmd.Flags().StringVarP(&f.url, "database", "d", "", "`URL` or connection string of the database (default: DATABASE_URL, or PGHOST and libpq's other variables)")
+	schemaFlag(cmd, &f.schema)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, config := cmd.Context(), migrations.Config{Schema: f.schema}
+		if err := config.Validate(); err != nil {
+			return invalidConfig(err)
+		}
+		settings, err := cli.Config(f.url)
+		if err != nil {
+			return err
+		}
+		pool, err := pgxpool.NewWithConfig(ctx, settings)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		if err := pool.Ping(ctx); err != nil {
+			return cli.ExplainLost(err, settings.ConnConfig)
+		}
+		db := database{pool, stdlib.OpenDBFromPool(pool), config}
+		err = migrations.CheckOwner(ctx, db.std, config)
+		if err == nil {
+			err = do(ctx, db, args)
+		}
+		return db.explain(ctx, cli.ExplainLost(err, settings.ConnConfig), privileges...)
 	}
-	settings, err := cli.Config(f.url)
-	if err != nil {
-		return err
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, settings)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	if err := pool.Ping(ctx); err != nil {
-		return cli.ExplainLost(err, settings.ConnConfig)
-	}
-	db := database{pool, stdlib.OpenDBFromPool(pool), config}
-	err = migrations.CheckOwner(ctx, db.std, config)
-	if err == nil {
-		err = do(db)
-	}
-	return db.explain(ctx, cli.ExplainLost(err, settings.ConnConfig), privileges...)
+	return cmd
 }
 
-// useInstalled is use for a database with an installation.
-func (f *databaseFlags) useInstalled(ctx context.Context, do func(database) error, privileges ...string) error {
-	return f.use(ctx, func(db database) error {
+// installedCommand is command for a database with an installation.
+func (f *databaseFlags) installedCommand(cmd *cobra.Command, do databaseFunc, privileges ...string) *cobra.Command {
+	return f.command(cmd, func(ctx context.Context, db database, args []string) error {
 		installed, err := migrations.Installed(ctx, db.std, f.schema)
 		if err != nil {
 			return db.explain(ctx, err)
 		}
 		db.Config = installed
-		return do(db)
+		return do(ctx, db, args)
 	}, privileges...)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 func (c *app) doctorCommand() *cobra.Command {
 	var flags databaseFlags
 	var ignore []string
-	cmd := &cobra.Command{
+	cmd := flags.command(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check a database and suggest remedies",
 		Long: `Doctor checks the installation in a database and everything that depends on it,
@@ -31,28 +32,27 @@ A result that isn't ok has the ID of its rule in brackets; docs/monitoring.md
 lists them. Results of a rule don't count with --ignore and its ID, nor for a
 table whose comment says so: COMMENT ON TABLE t IS 'sortkey: ignore ID, ID'.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			for _, id := range ignore {
 				if !slices.Contains(ruleIDs(), id) {
 					return cli.Usagef("--ignore %q: want the ID of a rule: %s", id, strings.Join(ruleIDs(), ", "))
 				}
 			}
-			return flags.use(cmd.Context(), func(db database) error {
-				report, err := dbhealth.New(db.std, dbhealth.Options{Config: db.Config, Now: c.Now, Ignore: ignore}).Run(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if err := c.printReport(report); err != nil {
-					return err
-				}
-				if report.Count(dbhealth.Problem) > 0 || report.Blind {
-					return errFound
-				}
-				return nil
-			})
+			return nil
 		},
-	}
-	flags.add(cmd)
+	}, func(ctx context.Context, db database, _ []string) error {
+		report, err := dbhealth.New(db.std, dbhealth.Options{Config: db.Config, Now: c.Now, Ignore: ignore}).Run(ctx)
+		if err != nil {
+			return err
+		}
+		if err := c.printReport(report); err != nil {
+			return err
+		}
+		if report.Count(dbhealth.Problem) > 0 || report.Blind {
+			return errFound
+		}
+		return nil
+	})
 	cmd.Flags().StringSliceVar(&ignore, "ignore", nil, "`IDs` of rules whose results don't count")
 	return cmd
 }

@@ -22,7 +22,7 @@ func (c *app) eachInput(ctx context.Context, args []string, flush func() error, 
 	if len(args) > 0 {
 		return ctx.Err()
 	}
-	lines := bufio.NewReaderSize(flushingReader{ctx, c.In, flush}, 1<<16)
+	lines := bufio.NewReaderSize(flushingReader{interruptedReader{ctx, c.In}, flush}, 1<<16)
 	for number := 1; ; number++ {
 		line, readErr := readLine(lines)
 		if number == 1 {
@@ -56,11 +56,9 @@ func readLine(r *bufio.Reader) (string, error) {
 	return line, err
 }
 
-// A flushingReader calls flush before each read. A read ends when ctx is done, even if
-// it waits for a terminal.
+// A flushingReader calls flush before each read.
 type flushingReader struct {
-	ctx   context.Context
-	r     io.Reader
+	io.Reader
 	flush func() error
 }
 
@@ -68,6 +66,16 @@ func (r flushingReader) Read(p []byte) (int, error) {
 	if err := r.flush(); err != nil {
 		return 0, err
 	}
+	return r.Reader.Read(p)
+}
+
+// In an interruptedReader, a read ends when ctx is done, even if it waits for a terminal.
+type interruptedReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r interruptedReader) Read(p []byte) (int, error) {
 	var n int
 	var err error
 	done := make(chan struct{})

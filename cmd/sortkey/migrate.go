@@ -53,14 +53,19 @@ func (c *app) config(schema string, f configFlags) (config migrations.Config, er
 	return config, nil
 }
 
-// useConfig connects to the database. The Config has the layouts of the installation, except
-// for types whose layout the flags select. If the database has no layouts, do reports the reason.
-func (c *app) useConfig(ctx context.Context, flags *databaseFlags, layouts configFlags, do func(database) error) error {
-	config, err := c.config(flags.schema, layouts)
-	if err != nil {
+// configuredCommand is a command with flags for the layouts. Its database has the layouts of the
+// installation, except for types whose layout the flags select. If the database has no layouts,
+// do reports the reason.
+func (c *app) configuredCommand(cmd *cobra.Command, do func(context.Context, database) error) *cobra.Command {
+	var flags databaseFlags
+	var layouts configFlags
+	var config migrations.Config
+	layouts.add(cmd)
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		config, err = c.config(flags.schema, layouts)
 		return err
 	}
-	return flags.use(ctx, func(db database) error {
+	return flags.command(cmd, func(ctx context.Context, db database, _ []string) error {
 		installed, err := migrations.Installed(ctx, db.std, flags.schema)
 		missing := errors.Is(err, migrations.ErrNotInstalled) || errors.Is(err, migrations.ErrIncomplete)
 		if err != nil && !missing {
@@ -73,6 +78,6 @@ func (c *app) useConfig(ctx context.Context, flags *databaseFlags, layouts confi
 			config.SnowflakeSI = installed.SnowflakeSI
 		}
 		db.Config = config
-		return do(db)
+		return do(ctx, db)
 	})
 }

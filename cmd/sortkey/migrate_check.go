@@ -11,9 +11,7 @@ import (
 )
 
 func (c *app) migrateCheckCommand() *cobra.Command {
-	var flags databaseFlags
-	var layouts configFlags
-	cmd := &cobra.Command{
+	return c.configuredCommand(&cobra.Command{
 		Use:   "check",
 		Short: "Check an installation by any tool",
 		Long: `Check prints the results of doctor about the installation and the defaults:
@@ -24,13 +22,7 @@ if there are any. It needs only USAGE on the schema.
 Without flags, check accepts the layouts of the database. Programs that generate
 IDs must use the same ones: pass theirs, so that check compares them.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.useConfig(cmd.Context(), &flags, layouts, func(db database) error { return c.checkInstallation(cmd.Context(), db) })
-		},
-	}
-	flags.add(cmd)
-	layouts.add(cmd)
-	return cmd
+	}, c.checkInstallation)
 }
 
 // checkInstallation prints the findings about an installation and the defaults. It returns

@@ -15,7 +15,7 @@ import (
 func (c *app) migrateDownCommand() *cobra.Command {
 	var flags databaseFlags
 	var yes bool
-	cmd := &cobra.Command{
+	cmd := flags.command(&cobra.Command{
 		Use:   "down",
 		Short: "Remove the SQL of sortkey",
 		Long: `Down removes an installation in one transaction: all functions, domains and
@@ -25,64 +25,55 @@ doesn't track what the bodies of PL/pgSQL functions depend on.
 
 On a terminal, down asks for the schema's name first. Elsewhere it needs --yes.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if !yes && !cli.IsTerminal(c.In) {
 				return cli.Usagef("standard input is not a terminal, so down cannot ask for confirmation: pass --yes to remove the installation")
 			}
-			return flags.use(cmd.Context(), func(db database) error { return c.migrateDown(cmd.Context(), db, yes) })
+			return nil
 		},
-	}
-	flags.add(cmd)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "remove the installation without confirmation")
-	return cmd
-}
-
-func (c *app) migrateDown(ctx context.Context, db database, yes bool) error {
-	list, err := migrations.Status(ctx, db.std, db.Config)
-	if err != nil {
-		return err
-	}
-	list = slices.DeleteFunc(list, func(s migrations.MigrationStatus) bool { return s.AppliedAt.IsZero() })
-	if len(list) > 0 && !yes {
-		name, err := db.name(ctx)
-		if err == nil {
-			warning := fmt.Sprintf("Down removes all objects of sortkey in schema %s of database %s.", db.Schema, name)
-			err = c.confirm(ctx, warning, db.Schema, "down removed nothing")
-		}
+	}, func(ctx context.Context, db database, _ []string) error {
+		list, err := migrations.Status(ctx, db.std, db.Config)
 		if err != nil {
 			return err
 		}
-	}
-	if err := migrations.Down(ctx, db.std, db.Config); err != nil {
-		return err
-	}
-	for _, m := range slices.Backward(list) {
-		if err := c.printMigration("removed", m.Version, m.Name); err != nil {
+		list = slices.DeleteFunc(list, func(s migrations.MigrationStatus) bool { return s.AppliedAt.IsZero() })
+		if len(list) > 0 && !yes {
+			name, err := db.name(ctx)
+			if err == nil {
+				warning := fmt.Sprintf("Down removes all objects of sortkey in schema %s of database %s.", db.Schema, name)
+				err = c.confirm(ctx, warning, db.Schema, "down removed nothing")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := migrations.Down(ctx, db.std, db.Config); err != nil {
 			return err
 		}
-	}
-	if len(list) == 0 {
-		return c.note("nothing to do: schema %s has no migrations\n", db.Schema)
-	}
-	return nil
+		for _, m := range slices.Backward(list) {
+			if err := c.printMigration("removed", m.Version, m.Name); err != nil {
+				return err
+			}
+		}
+		if len(list) == 0 {
+			return c.note("nothing to do: schema %s has no migrations\n", db.Schema)
+		}
+		return nil
+	})
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "remove the installation without confirmation")
+	return cmd
 }
 
 // confirm asks for the name of a schema. It returns an error if the answer differs.
 func (c *app) confirm(ctx context.Context, warning, schema, refused string) error {
 	fmt.Fprintf(c.Errs, "%s\nTo continue, type the name of the schema: ", warning)
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(c.In).ReadString('\n')
-		answer <- strings.TrimSpace(line)
-	}()
-	select {
-	case <-ctx.Done():
+	answer, _ := bufio.NewReader(interruptedReader{ctx, c.In}).ReadString('\n')
+	if ctx.Err() != nil {
 		fmt.Fprintln(c.Errs)
 		return ctx.Err()
-	case got := <-answer:
-		if got != schema {
-			return fmt.Errorf("%s: want the name of the schema, %s, got %q", refused, schema, got)
-		}
-		return nil
 	}
+	if got := strings.TrimSpace(answer); got != schema {
+		return fmt.Errorf("%s: want the name of the schema, %s, got %q", refused, schema, got)
+	}
+	return nil
 }

@@ -1,14 +1,14 @@
 package main
 
 import (
+	"context"
+
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
 
 func (c *app) migrateUpCommand() *cobra.Command {
-	var flags databaseFlags
-	var layouts configFlags
-	cmd := &cobra.Command{
+	return c.configuredCommand(&cobra.Command{
 		Use:   "up",
 		Short: "Install the SQL of sortkey, or upgrade it",
 		Long: `Up installs the missing migrations, each in a transaction. Concurrent calls wait
@@ -18,24 +18,18 @@ from them are an error, but up can add snowflake-si.
 Up refuses an installation by another migration tool. Continue with that tool,
 and with the files from sortkey migrate export.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.useConfig(cmd.Context(), &flags, layouts, func(db database) error {
-				applied, err := migrations.Apply(cmd.Context(), db.std, db.Config)
-				for _, m := range applied {
-					if err := c.printMigration("installed", m.Version, m.Name); err != nil {
-						return err
-					}
-				}
-				if err == nil && len(applied) == 0 {
-					err = c.note("nothing to do: schema %s has all migrations\n", flags.schema)
-				}
+	}, func(ctx context.Context, db database) error {
+		applied, err := migrations.Apply(ctx, db.std, db.Config)
+		for _, m := range applied {
+			if err := c.printMigration("installed", m.Version, m.Name); err != nil {
 				return err
-			})
-		},
-	}
-	flags.add(cmd)
-	layouts.add(cmd)
-	return cmd
+			}
+		}
+		if err == nil && len(applied) == 0 {
+			err = c.note("nothing to do: schema %s has all migrations\n", db.Schema)
+		}
+		return err
+	})
 }
 
 // printMigration prints a migration that a command has installed or removed.

@@ -15,7 +15,9 @@ import (
 func (c *app) nodesListCommand() *cobra.Command {
 	var flags databaseFlags
 	var all bool
-	cmd := &cobra.Command{
+	var pool string
+	var number int
+	cmd := flags.installedCommand(&cobra.Command{
 		Use:   "list [POOL [NUMBER]]",
 		Short: "List pools, the numbers of a pool, or a number",
 		Long: `List prints the pools of node numbers, and below them the results of doctor
@@ -31,30 +33,24 @@ IDs, and the defaults of this database that use it.
             most one TTL ahead; otherwise, the clock of a holder was wrong.
     TERM    the number of claims so far`,
 		Args: cobra.MaximumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			if all && len(args) > 0 {
 				return cli.Usagef("--all lists the numbers of all pools: omit %s or --all", args[0])
 			}
-			var pool string
-			var number int
 			if len(args) == 2 {
-				var err error
-				if pool, number, err = parsePoolNumber(args); err != nil {
-					return err
-				}
+				pool, number, err = parsePoolNumber(args)
 			}
-			return flags.useInstalled(cmd.Context(), func(db database) error {
-				switch {
-				case len(args) == 2:
-					return c.listNumber(cmd.Context(), db, pool, number)
-				case all || len(args) > 0:
-					return c.listNumbers(cmd.Context(), db, args)
-				}
-				return c.listPools(cmd.Context(), db)
-			}, mayList)
+			return err
 		},
-	}
-	flags.add(cmd)
+	}, func(ctx context.Context, db database, args []string) error {
+		switch {
+		case len(args) == 2:
+			return c.listNumber(ctx, db, pool, number)
+		case all || len(args) > 0:
+			return c.listNumbers(ctx, db, args)
+		}
+		return c.listPools(ctx, db)
+	}, mayList)
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "list the numbers of all pools")
 	return cmd
 }
@@ -96,10 +92,10 @@ func (c *app) listPools(ctx context.Context, db database) error {
 
 // listNumbers prints the numbers of the pool in args, or of all pools.
 func (c *app) listNumbers(ctx context.Context, db database, args []string) error {
-	pool := ""
+	pool, health := "", db.poolHealth()
 	if len(args) > 0 {
 		pool = args[0]
-		pools, err := db.poolHealth().Pools(ctx)
+		pools, err := health.Pools(ctx)
 		if err != nil {
 			return err
 		}
@@ -107,19 +103,18 @@ func (c *app) listNumbers(ctx context.Context, db database, args []string) error
 			return err
 		}
 	}
-	numbers, err := db.poolHealth().Numbers(ctx, pool, -1)
+	numbers, err := health.Numbers(ctx, pool, -1)
 	if err != nil {
 		return err
 	}
 	header := table.Row{"Pool", "Number", "State", "Holder", "Claimed", "Expires", "Mark", "Skew", "Term", "Note"}
 	return cli.PrintRows(c.Terminal, numbers, header, func(l dbhealth.Number) table.Row {
-		var claimed, expires, mark string
-		var ahead any = ""
-		if l.Holder != nil && l.ClaimedAt != nil {
-			claimed = l.ClaimedAt.From(l.Now)
-		}
-		if l.Holder != nil && l.ExpiresAt != nil {
-			expires = l.ExpiresAt.From(l.Now)
+		var mark, ahead any = "", ""
+		from := func(t *dbhealth.Moment) string {
+			if l.Holder == nil || t == nil {
+				return ""
+			}
+			return t.From(l.Now)
 		}
 		if l.Mark != nil {
 			mark, ahead = l.Mark.Stamp(), skew(l)
@@ -127,7 +122,7 @@ func (c *app) listNumbers(ctx context.Context, db database, args []string) error
 		if l.FarAhead {
 			ahead = cli.Painted{Color: text.FgYellow, Text: skew(l)}
 		}
-		return table.Row{l.Pool, l.Number, l.State, cli.Cell(l.Holder), claimed, expires, mark, ahead, l.Term, cli.Cell(l.Note)}
+		return table.Row{l.Pool, l.Number, l.State, cli.Cell(l.Holder), from(l.ClaimedAt), from(l.ExpiresAt), mark, ahead, l.Term, cli.Cell(l.Note)}
 	})
 }
 

@@ -91,50 +91,46 @@ func (c *app) listNumber(ctx context.Context, db database, pool string, number i
 	if c.JSON() {
 		return c.PrintJSON(l)
 	}
-	var rows []table.Row
-	add := func(label string, value any) { rows = append(rows, table.Row{label, value}) }
-	at := func(label string, t *dbhealth.Moment) {
-		if t != nil {
-			add(label, fmt.Sprintf("%s (%s)", t.Stamp(), t.From(l.Now)))
-		}
-	}
+	pool, mark := l.Pool, "never used by a program"
 	if l.Size != nil {
-		add("Pool", fmt.Sprintf("%s (%d numbers)", l.Pool, *l.Size))
-		add("Layout", *l.Layout)
-	} else {
-		add("Pool", l.Pool)
-	}
-	add("Number", l.Number.Number)
-	if l.fields != "" {
-		add("In IDs", l.fields)
-	}
-	add("State", l.State)
-	if l.Note != nil {
-		add("Reserved for", *l.Note)
-	}
-	if l.Holder != nil {
-		add("Holder", *l.Holder)
-		if l.TTL != nil {
-			add("TTL", time.Duration(*l.TTL*float64(time.Second)))
-		}
-		at("Claimed", l.ClaimedAt)
-		at("Renewed", l.RenewedAt)
-		at("Expires", l.ExpiresAt)
+		pool = fmt.Sprintf("%s (%d numbers)", l.Pool, *l.Size)
 	}
 	if l.Mark != nil {
-		add("High-water mark", fmt.Sprintf("%s (%s)", l.Mark.Stamp(), skew(l.Number)))
-	} else {
-		add("High-water mark", "never used by a program")
+		mark = fmt.Sprintf("%s (%s)", l.Mark.Stamp(), skew(l.Number))
 	}
-	add("Claims so far", l.Term)
+	var ttl any = ""
+	if l.TTL != nil {
+		ttl = time.Duration(*l.TTL * float64(time.Second))
+	}
+	at := func(t *dbhealth.Moment) string {
+		if l.Holder == nil || t == nil {
+			return ""
+		}
+		return fmt.Sprintf("%s (%s)", t.Stamp(), t.From(l.Now))
+	}
+	rows := []table.Row{
+		{"Pool", pool},
+		{"Layout", cli.Cell(l.Layout)},
+		{"Number", l.Number.Number},
+		{"In IDs", l.fields},
+		{"State", l.State},
+		{"Reserved for", cli.Cell(l.Note)},
+		{"Holder", cli.Cell(l.Holder)},
+		{"TTL", ttl},
+		{"Claimed", at(l.ClaimedAt)},
+		{"Renewed", at(l.RenewedAt)},
+		{"Expires", at(l.ExpiresAt)},
+		{"High-water mark", mark},
+		{"Claims so far", l.Term},
+	}
 	label := "Used by"
 	const shown = 10 // each partition has its own default
 	for i, d := range l.Defaults {
 		if i == shown {
-			add("", fmt.Sprintf("(and %d more)", len(l.Defaults)-shown))
+			rows = append(rows, table.Row{"", fmt.Sprintf("(and %d more)", len(l.Defaults)-shown)})
 			break
 		}
-		add(label, fmt.Sprintf("%s %s, default %s", d.Kind, d.Name, d.Expression))
+		rows = append(rows, table.Row{label, fmt.Sprintf("%s %s, default %s", d.Kind, d.Name, d.Expression)})
 		label = ""
 	}
 	return c.PrintBlock(rows)

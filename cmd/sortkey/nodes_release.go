@@ -14,8 +14,10 @@ import (
 
 func (c *app) nodesReleaseCommand() *cobra.Command {
 	var flags databaseFlags
+	var pool string
+	var number int
 	var force bool
-	cmd := &cobra.Command{
+	cmd := flags.installedCommand(&cobra.Command{
 		Use:   "release POOL NUMBER",
 		Short: "Cancel a reservation, or take a number away from its holder",
 		Long: `Release cancels the reservation of a number that generates no more IDs. It fails
@@ -29,21 +31,17 @@ With --force it also takes a number away from the program that holds it. For a
 claim this is safe at any time: the holder generates IDs up to its high-water
 mark at most, and the next holder starts after it.`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			pool, number, err := parsePoolNumber(args)
-			if err != nil {
-				return err
-			}
-			return flags.useInstalled(cmd.Context(), func(db database) error {
-				r, err := db.release(cmd.Context(), pool, number, force)
-				if err != nil {
-					return err
-				}
-				return c.printRelease(r)
-			}, mayList, mayRelease)
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
+			pool, number, err = parsePoolNumber(args)
+			return err
 		},
-	}
-	flags.add(cmd)
+	}, func(ctx context.Context, db database, _ []string) error {
+		r, err := db.release(ctx, pool, number, force)
+		if err != nil {
+			return err
+		}
+		return c.printRelease(r)
+	}, mayList, mayRelease)
 	cmd.Flags().BoolVar(&force, "force", false, "take the number away from the program that holds it")
 	return cmd
 }

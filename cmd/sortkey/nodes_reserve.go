@@ -18,7 +18,8 @@ import (
 func (c *app) nodesReserveCommand() *cobra.Command {
 	var flags databaseFlags
 	var note string
-	cmd := &cobra.Command{
+	number := -1
+	cmd := flags.installedCommand(&cobra.Command{
 		Use:   "reserve POOL [NUMBER]",
 		Short: "Reserve a node number permanently",
 		Long: `Reserve reserves a node number, so that no program can claim it, and prints the
@@ -29,24 +30,19 @@ one that is free and in no default.
 The SQL function reserve_node also reserves a number that a program still holds,
 and a number of a pool before the first claim of the program that creates it.`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			number := -1
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			if len(args) == 2 {
-				var err error
-				if number, err = parseNumber(args[1]); err != nil {
-					return err
-				}
+				number, err = parseNumber(args[1])
 			}
-			return flags.useInstalled(cmd.Context(), func(db database) error {
-				r, err := db.reserve(cmd.Context(), args[0], number, note)
-				if err != nil {
-					return err
-				}
-				return c.printReservation(r)
-			}, mayList, mayReserve)
+			return err
 		},
-	}
-	flags.add(cmd)
+	}, func(ctx context.Context, db database, args []string) error {
+		r, err := db.reserve(ctx, args[0], number, note)
+		if err != nil {
+			return err
+		}
+		return c.printReservation(r)
+	}, mayList, mayReserve)
 	cmd.Flags().StringVar(&note, "note", "", "`text` that describes the use of the number (default: defaults of DATABASE)")
 	return cmd
 }

@@ -18,7 +18,7 @@ import (
 
 func (c *app) partitionsListCommand() *cobra.Command {
 	var flags databaseFlags
-	cmd := &cobra.Command{
+	return flags.installedCommand(&cobra.Command{
 		Use:   "list [TABLE]",
 		Short: "List the managed tables, or the partitions of one",
 		Long: `List prints the managed tables, and below them the results of doctor about them:
@@ -34,17 +34,12 @@ estimate of their rows. Times are in UTC.
 The steps and bounds need USAGE on both schemas of the installation, and the
 steps and the rows need SELECT on the default partition.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.useInstalled(cmd.Context(), func(db database) error {
-				if len(args) == 1 {
-					return c.listPartitions(cmd.Context(), db, args[0])
-				}
-				return c.listManaged(cmd.Context(), db)
-			}, mayMaintain)
-		},
-	}
-	flags.add(cmd)
-	return cmd
+	}, func(ctx context.Context, db database, args []string) error {
+		if len(args) == 1 {
+			return c.listPartitions(ctx, db, args[0])
+		}
+		return c.listManaged(ctx, db)
+	}, mayMaintain)
 }
 
 // exactRows is the highest number of rows that list counts in a default partition.

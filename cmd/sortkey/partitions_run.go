@@ -59,7 +59,7 @@ func (s partitionStep) String() string {
 func (c *app) partitionsRunCommand() *cobra.Command {
 	var flags databaseFlags
 	var options migrations.PartitionOptions
-	cmd := &cobra.Command{
+	cmd := flags.installedCommand(&cobra.Command{
 		Use:   "run [TABLE]",
 		Short: "Create partitions ahead, and remove old ones",
 		Long: `Run takes the steps that are due, for one table or for all managed tables: it
@@ -74,17 +74,16 @@ is 1.
 Run it every hour or so. Several runs can overlap. The role needs the privileges
 of the tables' owners, and USAGE on both schemas of the installation.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) error {
 			if t := options.LockTimeout; t < time.Millisecond || t > 24*time.Hour {
 				return cli.Usagef("--lock-timeout %s: want 1ms to 24h", t)
 			}
 			if len(args) == 1 {
 				options.Parent = args[0]
 			}
-			return flags.useInstalled(cmd.Context(), func(db database) error { return c.maintain(cmd.Context(), db, options) }, mayMaintain)
+			return nil
 		},
-	}
-	flags.add(cmd)
+	}, func(ctx context.Context, db database, _ []string) error { return c.maintain(ctx, db, options) }, mayMaintain)
 	cmd.Flags().DurationVar(&options.LockTimeout, "lock-timeout", 100*time.Millisecond, "`duration` that a step waits for a lock behind which other sessions wait")
 	cmd.Flags().BoolVar(&options.DryRun, "dry-run", false, "print the steps as SQL, without taking them")
 	return cmd

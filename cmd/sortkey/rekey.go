@@ -20,17 +20,33 @@ type rekeyFlags struct {
 	dryRun  bool
 }
 
-func (f *rekeyFlags) add(cmd *cobra.Command) {
-	f.databaseFlags.add(cmd)
+// command adds the flags to cmd. The command connects to the database and calls do.
+func (f *rekeyFlags) command(c *app, cmd *cobra.Command, do databaseFunc) *cobra.Command {
 	cmd.Flags().StringVar(&f.options.Schema, "views", rekey.DefaultSchema, "`name` of the schema with the views for the new version of the programs")
+	return f.installedCommand(cmd, func(ctx context.Context, db database, args []string) error {
+		f.options.Config = db.Config
+		f.options.Progress = c.rekeyProgress()
+		err := do(ctx, db, args)
+		switch {
+		case errors.Is(err, rekey.ErrInconsistent), errors.Is(err, rekey.ErrRefused):
+			finding := strings.TrimPrefix(err.Error(), "rekey: ")
+			if err := c.Print(map[string]string{"finding": finding}, "%s\n", finding); err != nil {
+				return err
+			}
+			return errFound
+		case err != nil && strings.HasPrefix(err.Error(), "rekey: Options.Schema:"):
+			return cli.Usagef("--views%s", strings.TrimPrefix(err.Error(), "rekey: Options.Schema"))
+		}
+		return err
+	})
 }
 
-// addStep adds the flags of the steps.
-func (f *rekeyFlags) addStep(cmd *cobra.Command) {
-	f.add(cmd)
+// stepCommand is command for a step.
+func (f *rekeyFlags) stepCommand(c *app, cmd *cobra.Command, do databaseFunc) *cobra.Command {
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the SQL of the step without running it")
 	cmd.Flags().DurationVar(&f.options.LockTimeout, "lock-timeout", 100*time.Millisecond, "`duration` of an attempt to get a lock behind which other sessions wait")
 	cmd.Flags().DurationVar(&f.options.LockWait, "lock-wait", 10*time.Minute, "`duration` of all attempts")
+	return f.command(c, cmd, do)
 }
 
 func (c *app) rekeyCommand() *cobra.Command {
@@ -76,26 +92,6 @@ Elsewhere it needs --yes.`, rekey.Contract),
 programs have written by either key stay. Stop the programs of the new version
 first: their IDs are lost.`, rekey.Abort),
 		c.rekeyStatusCommand())
-}
-
-// run connects to the database and calls do.
-func (f *rekeyFlags) run(c *app, cmd *cobra.Command, do func(ctx context.Context, db database) error) error {
-	return f.useInstalled(cmd.Context(), func(db database) error {
-		f.options.Config = db.Config
-		f.options.Progress = c.rekeyProgress()
-		err := do(cmd.Context(), db)
-		switch {
-		case errors.Is(err, rekey.ErrInconsistent), errors.Is(err, rekey.ErrRefused):
-			finding := strings.TrimPrefix(err.Error(), "rekey: ")
-			if err := c.Print(map[string]string{"finding": finding}, "%s\n", finding); err != nil {
-				return err
-			}
-			return errFound
-		case err != nil && strings.HasPrefix(err.Error(), "rekey: Options.Schema:"):
-			return cli.Usagef("--views%s", strings.TrimPrefix(err.Error(), "rekey: Options.Schema"))
-		}
-		return err
-	})
 }
 
 // rekeyProgress returns a function that prints the actions that have ended, and every few

@@ -17,6 +17,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// readSpecTo returns a function that reads the file in the only argument.
+func readSpecTo(spec *rekey.Spec) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) (err error) {
+		*spec, err = readSpec(args[0])
+		return err
+	}
+}
+
 // readSpec reads a file with a Spec.
 func readSpec(name string) (rekey.Spec, error) {
 	var spec rekey.Spec
@@ -36,21 +44,11 @@ func readSpec(name string) (rekey.Spec, error) {
 	return spec, nil
 }
 
-// runSpec is run for a command with the argument FILE.
-func (f *rekeyFlags) runSpec(c *app, do func(context.Context, database, rekey.Spec) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		spec, err := readSpec(args[0])
-		if err != nil {
-			return err
-		}
-		return f.run(c, cmd, func(ctx context.Context, db database) error { return do(ctx, db, spec) })
-	}
-}
-
 func (c *app) rekeyInspectCommand() *cobra.Command {
 	var flags rekeyFlags
+	var spec rekey.Spec
 	var sql bool
-	cmd := &cobra.Command{
+	cmd := flags.command(c, &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Check the tables, and print the plan",
 		Long: `Inspect prints the columns that change, what to note, and the problems: properties
@@ -58,16 +56,15 @@ of the tables that rekey can't carry over, each with a remedy. It changes
 nothing, but reads the tables. If there are problems, the exit code is 1.
 
 With --sql, it prints the SQL of all steps.`,
-		Args: cobra.ExactArgs(1),
-		RunE: flags.runSpec(c, func(ctx context.Context, db database, spec rekey.Spec) error {
-			plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
-			if err != nil {
-				return err
-			}
-			return c.printPlan(plan, sql)
-		}),
-	}
-	flags.add(cmd)
+		Args:    cobra.ExactArgs(1),
+		PreRunE: readSpecTo(&spec),
+	}, func(ctx context.Context, db database, _ []string) error {
+		plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
+		if err != nil {
+			return err
+		}
+		return c.printPlan(plan, sql)
+	})
 	cmd.Flags().BoolVar(&sql, "sql", false, "print the SQL of all steps")
 	return cmd
 }

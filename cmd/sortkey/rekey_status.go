@@ -24,24 +24,19 @@ type rekeyStatus struct {
 
 func (c *app) rekeyStatusCommand() *cobra.Command {
 	var flags rekeyFlags
-	cmd := &cobra.Command{
+	return flags.command(c, &cobra.Command{
 		Use:   "status",
 		Short: "Print the next step",
 		Long: `Status prints the tables of the rekey, the last step, and the step to run now. If
 they are equal, the step is incomplete, and ACTION is the action that comes next.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.run(c, cmd, func(ctx context.Context, db database) error {
-				s, err := rekey.ReadStatus(ctx, db.std, flags.options)
-				if err != nil {
-					return err
-				}
-				return c.printRekeyStatus(s, flags.options.Schema)
-			})
-		},
-	}
-	flags.add(cmd)
-	return cmd
+	}, func(ctx context.Context, db database, _ []string) error {
+		s, err := rekey.ReadStatus(ctx, db.std, flags.options)
+		if err != nil {
+			return err
+		}
+		return c.printRekeyStatus(s, flags.options.Schema)
+	})
 }
 
 func (c *app) printRekeyStatus(s rekey.Status, views string) error {
@@ -63,11 +58,16 @@ func (c *app) printRekeyStatus(s rekey.Status, views string) error {
 	if c.JSON() {
 		return c.PrintJSON(status)
 	}
-	rows := []table.Row{{"tables", strings.Join(status.Tables, ", ")}, {"last step", string(s.Step)}, {"next step", string(s.Next)}}
+	action := ""
 	if status.Action != "" {
-		rows = append(rows, table.Row{"next action", fmt.Sprintf("%s (%d left)", status.Action, status.Left)})
+		action = fmt.Sprintf("%s (%d left)", status.Action, status.Left)
 	}
-	return c.PrintBlock(append(rows,
-		table.Row{"started", fmt.Sprintf("%s (%s)", stamp(s.StartedAt), c.ago(s.StartedAt))},
-		table.Row{"updated", fmt.Sprintf("%s (%s)", stamp(s.UpdatedAt), c.ago(s.UpdatedAt))}))
+	return c.PrintBlock([]table.Row{
+		{"tables", strings.Join(status.Tables, ", ")},
+		{"last step", string(s.Step)},
+		{"next step", string(s.Next)},
+		{"next action", action},
+		{"started", fmt.Sprintf("%s (%s)", stamp(s.StartedAt), c.ago(s.StartedAt))},
+		{"updated", fmt.Sprintf("%s (%s)", stamp(s.UpdatedAt), c.ago(s.UpdatedAt))},
+	})
 }

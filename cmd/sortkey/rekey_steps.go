@@ -15,67 +15,65 @@ import (
 
 func (c *app) rekeyExpandCommand() *cobra.Command {
 	var flags rekeyFlags
-	cmd := &cobra.Command{
+	var spec rekey.Spec
+	return flags.stepCommand(c, &cobra.Command{
 		Use:   "expand FILE",
 		Short: "Add the new columns, and triggers that keep both keys equal",
 		Long: `Expand inspects the tables, and adds the new columns and the triggers, one table
 after another. New rows get both keys from then on. If inspect finds problems,
 expand changes nothing.`,
-		Args: cobra.ExactArgs(1),
-		RunE: flags.runSpec(c, func(ctx context.Context, db database, spec rekey.Spec) error {
-			if !flags.dryRun {
-				return rekey.Expand(ctx, db.std, spec, flags.options)
-			}
-			plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
-			if err != nil {
-				return err
-			}
-			if len(plan.Problems) > 0 {
-				return c.printPlan(plan, false)
-			}
-			return c.printSQL(plan.Step(rekey.StepExpand))
-		}),
-	}
-	flags.addStep(cmd)
-	return cmd
+		Args:    cobra.ExactArgs(1),
+		PreRunE: readSpecTo(&spec),
+	}, func(ctx context.Context, db database, _ []string) error {
+		if !flags.dryRun {
+			return rekey.Expand(ctx, db.std, spec, flags.options)
+		}
+		plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
+		if err != nil {
+			return err
+		}
+		if len(plan.Problems) > 0 {
+			return c.printPlan(plan, false)
+		}
+		return c.printSQL(plan.Step(rekey.StepExpand))
+	})
 }
 
 // rekeyStepCommand returns the command of a step that needs no FILE.
 func (c *app) rekeyStepCommand(step rekey.Step, short, long string, do func(context.Context, *sql.DB, rekey.Options) error) *cobra.Command {
 	var flags rekeyFlags
 	var yes bool
-	cmd := &cobra.Command{
+	asks := func() bool { return step == rekey.StepContract && !yes && !flags.dryRun }
+	cmd := flags.stepCommand(c, &cobra.Command{
 		Use:   string(step),
 		Short: short,
 		Long:  long,
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ask := step == rekey.StepContract && !yes && !flags.dryRun
-			if ask && !cli.IsTerminal(c.In) {
+		PreRunE: func(*cobra.Command, []string) error {
+			if asks() && !cli.IsTerminal(c.In) {
 				return cli.Usagef("standard input is not a terminal, so contract cannot ask for confirmation: pass --yes to drop the old keys")
 			}
-			return flags.run(c, cmd, func(ctx context.Context, db database) error {
-				if ask {
-					if err := c.confirmContract(ctx, db, flags.options); err != nil {
-						return err
-					}
-				}
-				if !flags.dryRun {
-					return do(ctx, db.std, flags.options)
-				}
-				status, err := rekey.ReadStatus(ctx, db.std, flags.options)
-				if err != nil {
-					return err
-				}
-				actions := slices.DeleteFunc(status.Actions, func(a rekey.Action) bool { return a.Step != step })
-				if len(actions) == 0 {
-					return fmt.Errorf("%s has nothing to do; the next step is %s", step, status.Next)
-				}
-				return c.printSQL(actions)
-			})
+			return nil
 		},
-	}
-	flags.addStep(cmd)
+	}, func(ctx context.Context, db database, _ []string) error {
+		if asks() {
+			if err := c.confirmContract(ctx, db, flags.options); err != nil {
+				return err
+			}
+		}
+		if !flags.dryRun {
+			return do(ctx, db.std, flags.options)
+		}
+		status, err := rekey.ReadStatus(ctx, db.std, flags.options)
+		if err != nil {
+			return err
+		}
+		actions := slices.DeleteFunc(status.Actions, func(a rekey.Action) bool { return a.Step != step })
+		if len(actions) == 0 {
+			return fmt.Errorf("%s has nothing to do; the next step is %s", step, status.Next)
+		}
+		return c.printSQL(actions)
+	})
 	if step == rekey.StepContract {
 		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "drop the old keys without confirmation")
 	}
