@@ -57,18 +57,10 @@ finding. Audit prints results only when it has read all rows.`,
 				return err
 			}
 			r, err := audit.Run(cmd.Context(), c.Terminal, args, &o.Options)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case c.JSON():
-				err = c.PrintJSON(r)
-			default:
-				err = c.printAudit(r, len(o.Databases) > 1)
 			}
-			if err == nil && slices.ContainsFunc(r.Findings, func(f audit.Finding) bool { return f.Count > 0 }) {
-				err = errFound
-			}
-			return err
+			return found(c.printAudit(r, len(o.Databases) > 1), slices.ContainsFunc(r.Findings, func(f audit.Finding) bool { return f.Count > 0 }))
 		},
 	}
 	f := cmd.Flags()

@@ -18,8 +18,11 @@ import (
 // auditTop is the number of nodes and days in the tables.
 const auditTop = 10
 
-// printAudit prints the result as tables. databases is set if there are several.
+// printAudit prints the result. databases is set if there are several.
 func (c *app) printAudit(r *audit.Result, databases bool) error {
+	if c.JSON() {
+		return c.PrintJSON(r)
+	}
 	name := func(p audit.Place) string {
 		if databases {
 			return p.Database + ": " + p.Table + "." + p.Column

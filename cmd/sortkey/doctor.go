@@ -45,13 +45,7 @@ table whose comment says so: COMMENT ON TABLE t IS 'sortkey: ignore ID, ID'.`,
 		if err != nil {
 			return err
 		}
-		if err := c.printReport(report); err != nil {
-			return err
-		}
-		if report.Count(dbhealth.Problem) > 0 || report.Blind {
-			return errFound
-		}
-		return nil
+		return found(c.printReport(report), report.Count(dbhealth.Problem) > 0 || report.Blind)
 	})
 	cmd.Flags().StringSliceVar(&ignore, "ignore", nil, "`IDs` of rules whose results don't count")
 	return cmd

@@ -25,6 +25,14 @@ const (
 // problems as its result.
 var errFound = errors.New("problems found")
 
+// found returns the error of printing results, or errFound if they have problems.
+func found(printed error, problems bool) error {
+	if printed == nil && problems {
+		return errFound
+	}
+	return printed
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal, a second one ends the process at once.
@@ -40,8 +48,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetIn(in)
 	root.SetErr(c.Errs)
 	command, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		err = c.help.err
+	switch failed := c.Err(); {
+	case failed == nil && !c.started:
+		err = cli.Usage(err)
+	case failed != nil && (err == nil || errors.Is(err, errFound)):
+		err = failed
 	}
 	var usage *cli.UsageError
 	switch {

@@ -45,12 +45,8 @@ func (c *app) checkInstallation(ctx context.Context, db database) error {
 	if ok {
 		fmt.Fprintf(&b, "ok: the installation in schema %s has no problems\n", db.Schema)
 	}
-	err = c.Print(struct {
+	return found(c.Print(struct {
 		OK       bool               `json:"ok"`
 		Findings []dbhealth.Finding `json:"findings"`
-	}{ok, findings}, "%s", b.String())
-	if err == nil && !ok {
-		err = errFound
-	}
-	return err
+	}{ok, findings}, "%s", b.String()), !ok)
 }

@@ -101,36 +101,25 @@ func (c *app) maintain(ctx context.Context, db database, o migrations.PartitionO
 		}
 	}
 	left := false
-	var unprinted error
 	began := time.Now()
 	o.Progress = func(s migrations.PartitionStep) {
 		left = left || s.Err != nil
-		unprinted = errors.Join(unprinted, c.printStep(s, time.Since(began)))
+		_ = c.printStep(s, time.Since(began)) // Err has the error
 		began = time.Now()
 	}
 	steps, err := migrations.MaintainPartitions(ctx, db.std, db.Config, o)
 	if o.DryRun {
-		for i, s := range steps {
-			separator := "\n"
-			if i == 0 {
-				separator = ""
-			}
+		separator := ""
+		for _, s := range steps {
 			step := newPartitionStep(s, "planned")
-			unprinted = errors.Join(unprinted, c.Print(step, "%s-- %s\nBEGIN;\n%s\nCOMMIT;\n", separator, cli.Printable(step.String()), s.SQL))
+			_ = c.Print(step, "%s-- %s\nBEGIN;\n%s\nCOMMIT;\n", separator, cli.Printable(step.String()), s.SQL)
+			separator = "\n"
 		}
 		if err == nil && len(steps) == 0 {
-			unprinted = c.note("nothing to do\n")
+			return c.note("nothing to do\n")
 		}
 	}
-	switch failed := notPrinted(err); {
-	case failed != nil:
-		return failed
-	case unprinted != nil:
-		return unprinted
-	case left:
-		return errFound
-	}
-	return nil
+	return found(notPrinted(err), left)
 }
 
 // notPrinted removes the errors of steps from an error of MaintainPartitions, since

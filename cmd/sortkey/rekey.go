@@ -30,10 +30,7 @@ func (f *rekeyFlags) command(c *app, cmd *cobra.Command, do databaseFunc) *cobra
 		switch {
 		case errors.Is(err, rekey.ErrInconsistent), errors.Is(err, rekey.ErrRefused):
 			finding := strings.TrimPrefix(err.Error(), "rekey: ")
-			if err := c.Print(map[string]string{"finding": finding}, "%s\n", finding); err != nil {
-				return err
-			}
-			return errFound
+			return found(c.Print(map[string]string{"finding": finding}, "%s\n", finding), true)
 		case err != nil && strings.HasPrefix(err.Error(), "rekey: Options.Schema:"):
 			return cli.Usagef("--views%s", strings.TrimPrefix(err.Error(), "rekey: Options.Schema"))
 		}
@@ -103,7 +100,7 @@ func (c *app) rekeyProgress() func(rekey.Progress) {
 		now := time.Now()
 		if p.Done {
 			took := now.Sub(began).Round(time.Millisecond)
-			_ = c.Print(struct {
+			_ = c.Print(struct { // Err has the error
 				Step    rekey.Step `json:"step"`
 				Action  string     `json:"action"`
 				Seconds float64    `json:"seconds"`

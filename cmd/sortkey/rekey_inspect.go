@@ -70,42 +70,35 @@ With --sql, it prints the SQL of all steps.`,
 }
 
 func (c *app) printPlan(plan *rekey.Plan, sql bool) error {
+	problems := len(plan.Problems) > 0
 	switch {
 	case c.JSON():
-		if err := c.PrintJSON(plan); err != nil {
-			return err
-		}
-	case sql && len(plan.Problems) == 0:
+		return found(c.PrintJSON(plan), problems)
+	case sql && !problems:
 		return c.printSQL(plan.Actions)
-	default:
-		var rows []table.Row
-		for _, t := range plan.Tables {
-			for _, column := range t.Columns {
-				to := "key"
-				if column.To != "" {
-					to = "refers to " + column.To
-				}
-				rows = append(rows, table.Row{t.Name, humanize.Comma(t.Rows), column.Name, column.OldType, column.NewType, to})
+	}
+	var rows []table.Row
+	for _, t := range plan.Tables {
+		for _, column := range t.Columns {
+			to := "key"
+			if column.To != "" {
+				to = "refers to " + column.To
 			}
-		}
-		if err := c.PrintTable(table.Row{"Table", "Rows", "Column", "From", "To", "Use"}, rows); err != nil {
-			return err
-		}
-		for _, list := range []struct {
-			title    string
-			problems []rekey.Problem
-		}{{"note", plan.Notes}, {"problem", plan.Problems}} {
-			for _, p := range list.problems {
-				if _, err := fmt.Fprintf(c.Out, "\n%s: %s %s\n  %s\n", list.title, cli.Printable(p.Object), cli.Printable(p.Reason), cli.Printable(p.Remedy)); err != nil {
-					return err
-				}
-			}
+			rows = append(rows, table.Row{t.Name, humanize.Comma(t.Rows), column.Name, column.OldType, column.NewType, to})
 		}
 	}
-	if len(plan.Problems) > 0 {
-		return errFound
+	if err := c.PrintTable(table.Row{"Table", "Rows", "Column", "From", "To", "Use"}, rows); err != nil {
+		return err
 	}
-	return nil
+	var b strings.Builder
+	list := func(title string, problems []rekey.Problem) {
+		for _, p := range problems {
+			fmt.Fprintf(&b, "\n%s: %s %s\n  %s\n", title, cli.Printable(p.Object), cli.Printable(p.Reason), cli.Printable(p.Remedy))
+		}
+	}
+	list("note", plan.Notes)
+	list("problem", plan.Problems)
+	return found(c.note("%s", b.String()), problems)
 }
 
 // printSQL prints the statements of actions.

@@ -13,30 +13,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An app holds the terminal and the flags of all commands.
+// An app holds the terminal of all commands.
 type app struct {
 	*cli.Terminal
-	help *helpWriter
+	started bool // the command line is right so far: a command has begun
 }
 
 func newApp(in io.Reader, out, errs io.Writer) *app {
-	t := cli.NewTerminal(in, out, errs)
-	return &app{Terminal: t, help: &helpWriter{Writer: t.Out}}
-}
-
-// A helpWriter writes the output of cobra: help texts and completion scripts. It keeps
-// the first error of a write, which cobra ignores.
-type helpWriter struct {
-	io.Writer
-	err error
-}
-
-func (w *helpWriter) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	if w.err == nil {
-		w.err = err
-	}
-	return n, err
+	return &app{Terminal: cli.NewTerminal(in, out, errs)}
 }
 
 func (c *app) rootCommand() *cobra.Command {
@@ -49,12 +33,13 @@ is wrong or the command failed, or 130 after an interrupt.`)
 	root.Version = version()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		c.started = true
 		if c.Output != "table" && c.Output != "json" {
 			return cli.Usagef("--output %q: want table or json", c.Output)
 		}
 		return nil
 	}
-	root.SetOut(c.help) // InitDefaultCompletionCmd reads it
+	root.SetOut(c.Out) // InitDefaultCompletionCmd reads it
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVarP(&c.Output, "output", "o", "table", "`format` of results: table or json (one object per line)")
 	completeFlag(root, "output", []string{"table", "json"})
@@ -79,7 +64,6 @@ is wrong or the command failed, or 130 after an interrupt.`)
 			command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
-	checkUsage(root)
 	return root
 }
 
@@ -105,16 +89,6 @@ func completeFlag(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// checkUsage makes the errors in the arguments of all commands usage errors.
-func checkUsage(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error { return cli.Usage(check(cmd, args)) }
-	}
-	for _, sub := range cmd.Commands() {
-		checkUsage(sub)
-	}
-}
-
 // knownCommand checks that the arguments are the path of a command.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	_, rest, err := cmd.Root().Find(args)
@@ -127,7 +101,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 // negative matches pflag's error for a negative number, which looks like a flag.
 var negative = regexp.MustCompile(`^unknown shorthand flag: '[0-9]'`)
 
-// flagError returns the usage error for an error in a flag. Errors in numbers don't name
+// flagError returns the error for an error in a flag. Errors in numbers don't name
 // the function of package strconv.
 func flagError(_ *cobra.Command, err error) error {
 	var usage *cli.UsageError
@@ -136,11 +110,11 @@ func flagError(_ *cobra.Command, err error) error {
 	case errors.As(err, &usage): // of a flag of this package
 		return usage
 	case errors.As(err, &number):
-		return cli.Usagef("%s%w", strings.TrimSuffix(err.Error(), number.Error()), number.Err)
+		return fmt.Errorf("%s%w", strings.TrimSuffix(err.Error(), number.Error()), number.Err)
 	case negative.MatchString(err.Error()):
-		return cli.Usagef("%w; put -- before negative numbers", err)
+		return fmt.Errorf("%w; put -- before negative numbers", err)
 	}
-	return cli.Usage(err)
+	return err
 }
 
 // version returns the version of the module that the command was installed from.

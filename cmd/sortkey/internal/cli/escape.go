@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -18,6 +19,7 @@ type visibleWriter struct {
 	w      io.Writer
 	colors bool
 	rest   []byte // of a character or a color that a write has cut
+	err    error  // the first one
 }
 
 func newVisibleWriter(w io.Writer) *visibleWriter { return &visibleWriter{w: w} }
@@ -29,8 +31,17 @@ var (
 )
 
 func (v *visibleWriter) Write(p []byte) (int, error) {
+	_, err := v.w.Write(v.escape(p))
+	if err == nil {
+		return len(p), nil
+	}
+	v.err = cmp.Or(v.err, err)
+	return 0, err
+}
+
+func (v *visibleWriter) escape(p []byte) []byte {
 	if len(v.rest) == 0 && !bytes.ContainsFunc(p, needsEscape) {
-		return v.w.Write(p)
+		return p
 	}
 	text := append(v.rest, p...)
 	v.rest = nil
@@ -57,10 +68,7 @@ func (v *visibleWriter) Write(p []byte) (int, error) {
 		}
 		text = text[size:]
 	}
-	if _, err := v.w.Write(b); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+	return b
 }
 
 // needsEscape reports whether a character is a control or format character, such as one

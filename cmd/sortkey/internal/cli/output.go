@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,15 +23,21 @@ type Terminal struct {
 	Errs   io.Writer // errors and progress
 	Output string    // table or json
 	Now    func() time.Time
-	colors bool // Paint adds colors
+
+	visible *visibleWriter // of the results
+	err     error          // the first one of PrintJSON
 }
 
 // NewTerminal returns a terminal that escapes what it prints.
 func NewTerminal(in io.Reader, out, errs io.Writer) *Terminal {
 	visible := newVisibleWriter(out)
 	visible.colors = os.Getenv("NO_COLOR") == "" && IsTerminal(out)
-	return &Terminal{In: in, Out: visible, Errs: newVisibleWriter(errs), Now: time.Now, colors: visible.colors}
+	return &Terminal{In: in, Out: visible, Errs: newVisibleWriter(errs), Now: time.Now, visible: visible}
 }
+
+// Err returns the first error of printing results. cobra and functions that report progress
+// ignore them.
+func (c *Terminal) Err() error { return cmp.Or(c.err, c.visible.err) }
 
 // Buffer calls do, and writes the results in large blocks meanwhile. do calls flush before it
 // waits.
@@ -59,7 +66,9 @@ func (c *Terminal) JSON() bool { return c.Output == "json" }
 func (c *Terminal) PrintJSON(v any) error {
 	encoder := json.NewEncoder(c.Out)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
+	err := encoder.Encode(v)
+	c.err = cmp.Or(c.err, err)
+	return err
 }
 
 // Print prints a result as one line of JSON, or as text.
@@ -87,15 +96,13 @@ func (c *Terminal) PrintTable(header table.Row, rows []table.Row) error {
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
 	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	style.Format.Header = text.FormatDefault
+	if c.visible.colors {
+		style.Color.Header = text.Colors{text.Bold}
+	}
 	w.SetStyle(style)
 	w.SuppressTrailingSpaces()
 	if header != nil {
-		painted := make(table.Row, len(header))
-		for i, name := range header {
-			painted[i] = c.Paint(text.Bold, strings.ToUpper(name.(string)))
-		}
-		w.AppendHeader(painted)
+		w.AppendHeader(header)
 	}
 	for _, row := range rows {
 		cells := slices.Clone(row)
@@ -152,7 +159,7 @@ func Printable(s string) string {
 // Paint returns s in a color if the results go to a terminal and the environment
 // variable NO_COLOR isn't set.
 func (c *Terminal) Paint(color text.Color, s string) string {
-	if !c.colors {
+	if !c.visible.colors {
 		return s
 	}
 	return color.EscapeSeq() + s + text.Reset.EscapeSeq()
