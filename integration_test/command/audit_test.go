@@ -462,7 +462,7 @@ func TestAuditErrors(t *testing.T) {
 }
 
 // readsBatches is the condition for a session of an audit of a column id.
-const readsBatches = `query ~ 'ORDER BY "id"'`
+const readsBatches = `query ~ 'ORDER BY id'`
 
 // Rows that are inserted behind the audit's position are not read, and those before it are.
 // No row is read twice.

@@ -36,7 +36,7 @@ const (
 	maxAhead = time.Second
 )
 
-// The findings, in the order of the output.
+// The findings, in the order of the output. The first ones are the verdicts.
 var findings = []string{"malformed", "zero", "future", "apart", "unknown_node", "duplicate"}
 
 // A Result is the result of the command.
@@ -286,19 +286,14 @@ func (a *auditor) auditGroup(ctx context.Context, columns []*column, received fu
 		if f.Name == "uuid7" {
 			a.versions[uuidVersion(idtype.UUID(e.key))] += e.rows
 		}
-		switch e.kind {
-		case malformed:
-			a.find("malformed", col, e, e.rows)
-		case zero:
-			a.find("zero", col, e, e.rows)
-		case future:
-			a.find("future", col, e, e.rows)
+		if e.kind != ordinary {
+			a.find(findings[e.kind-1], col, e, e.rows)
 		}
 		a.find("apart", col, e, e.apart)
 		if !e.dated() {
 			return
 		}
-		col.add(e.ms)
+		col.firstTime, col.lastTime = min(col.firstTime, e.ms), max(col.lastTime, e.ms)
 		if !count(a.days, floorDay(e.ms), e.rows, maxDays) {
 			a.otherDays += e.rows
 		}
@@ -399,7 +394,7 @@ func idTime(ms int64) *ids.Time { return &ids.Time{Time: time.UnixMilli(ms).UTC(
 func (a *auditor) result(groups [][]*column) *Result {
 	r := &Result{Complete: a.Since.IsZero(), Nodes: a.nodes, Days: []Day{}, OtherDays: a.otherDays}
 	for _, col := range slices.Concat(groups...) {
-		if col.dated {
+		if col.firstTime <= col.lastTime {
 			col.First, col.Last = idTime(col.firstTime), idTime(col.lastTime)
 		}
 		r.Tables = append(r.Tables, col.Table)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -37,34 +38,25 @@ type database struct {
 
 // A column is a column of IDs to audit, with its result.
 type column struct {
-	Table
-	db            *database
-	oid           uint32
-	schema, table string
-	name          string
-	format        *format
-	base          string // bigint or uuid
-	unique        bool   // an index ensures that no ID stands twice
-	nullable      bool
-	hidden        bool // row-level security hides rows from the role
+	Table    // its names are quoted as in SQL
+	db       *database
+	oid      uint32
+	name     string // of the column, as in the catalog
+	format   *format
+	base     string // bigint or uuid
+	unique   bool   // an index ensures that no ID stands twice
+	nullable bool
+	hidden   bool // row-level security hides rows from the role
 
 	first   string       // the condition of the first batch
 	batches chan []entry // closed at the end
 
-	dated               bool  // the times are set
-	firstTime, lastTime int64 // in Unix milliseconds
+	// In Unix milliseconds. The first one is after the last one until an ID has a time.
+	firstTime, lastTime int64
 }
 
 // String returns the column's name as in SQL.
 func (col *column) String() string { return col.Table.Table + "." + col.Column }
-
-// add counts the time of an ID.
-func (col *column) add(ms int64) {
-	if !col.dated {
-		col.dated, col.firstTime, col.lastTime = true, ms, ms
-	}
-	col.firstTime, col.lastTime = min(col.firstTime, ms), max(col.lastTime, ms)
-}
 
 // open connects to a database.
 func open(ctx context.Context, url string, o *Options) (*database, error) {
@@ -141,9 +133,9 @@ func (d *database) findColumn(ctx context.Context, name string) (*column, error)
 	}
 	var kind string
 	found, err := cli.Collect(ctx, d.conn, func(row pgx.CollectableRow) (*column, error) {
-		col := &column{db: d}
+		col := &column{db: d, firstTime: math.MaxInt64, lastTime: math.MinInt64}
 		col.Database = d.label
-		err := row.Scan(&col.oid, &col.schema, &col.table, &col.name, &col.Table.Table, &col.Column, &kind)
+		err := row.Scan(&col.oid, &col.name, &col.Table.Table, &col.Column, &kind)
 		return col, err
 	}, `
 		WITH w AS (
@@ -153,12 +145,12 @@ func (d *database) findColumn(ctx context.Context, name string) (*column, error)
 		), r AS (
 			SELECT c.*, n.nspname, array_position($2::text[], n.nspname::text) AS place FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		)
-		SELECT c.oid, c.nspname, c.relname, coalesce(w.col, ''), format('%I.%I', c.nspname, c.relname), coalesce(quote_ident(w.col), ''), c.relkind::text
+		SELECT c.oid, coalesce(w.col, ''), format('%I.%I', c.nspname, c.relname), coalesce(quote_ident(w.col), ''), c.relkind::text
 		FROM w JOIN r c ON c.relname = w.tab
 		WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f')
 			AND coalesce(c.nspname = w.sch, c.place IS NOT NULL AND NOT EXISTS (SELECT FROM r WHERE r.relname = w.tab AND r.place < c.place))
 			AND (w.col IS NULL OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = w.col AND a.attnum > 0 AND NOT a.attisdropped))
-		ORDER BY 2, 3, 4`, name, path)
+		ORDER BY w.col NULLS FIRST`, name, path)
 	switch {
 	case pgerror.State(err) == "22023": // invalid_parameter_value, of parse_ident
 		return nil, cli.Usagef("%s: want [SCHEMA.]TABLE[.COLUMN], with names quoted as in SQL", name)
@@ -268,9 +260,8 @@ func (col *column) describe(ctx context.Context, o *Options) error {
 
 // setFirst sets the condition of the first batch.
 func (col *column) setFirst(since time.Time) error {
-	name := pgx.Identifier{col.name}.Sanitize()
 	if since.IsZero() {
-		col.first = name + " IS NOT NULL"
+		col.first = col.Column + " IS NOT NULL"
 		return nil
 	}
 	if col.format.Window == nil {
@@ -278,7 +269,7 @@ func (col *column) setFirst(since time.Time) error {
 	}
 	low, _, err := col.format.Window(since, since)
 	if err == nil {
-		col.first = fmt.Sprintf("%s >= '%s'::%s", name, ids.ColumnText(low), col.base)
+		col.first = fmt.Sprintf("%s >= '%s'::%s", col.Column, ids.ColumnText(low), col.base)
 	}
 	return cli.Usage(err)
 }
@@ -304,9 +295,8 @@ func (col *column) findFormat(ctx context.Context, o *Options, found string) err
 	}
 	certain = strings.ReplaceAll(certain, "_", "-")
 	if certain == "" && wanted == "" && col.base == "uuid" {
-		column := pgx.Identifier{col.name}.Sanitize()
 		// The text of a Sno has no variant of RFC 9562.
-		ends := fmt.Sprintf("(SELECT %[1]s AS id FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY %[1]s", column, pgx.Identifier{col.schema, col.table}.Sanitize())
+		ends := fmt.Sprintf("(SELECT %[1]s AS id FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY %[1]s", col.Column, col.Table.Table)
 		var isSno bool
 		if err := col.db.row(ctx, []any{&isSno}, "SELECT coalesce(bool_or(encode(uuid_send(id), 'escape') ~ '^[2-9a-x]{16}$'), false) FROM ("+
 			ends+" LIMIT 100) UNION ALL "+ends+" DESC LIMIT 100)) q"); err != nil {
@@ -349,8 +339,7 @@ func (col *column) estimate(ctx context.Context) (int64, error) {
 		}
 	}
 	var text []byte
-	err := col.db.row(ctx, []any{&text}, fmt.Sprintf("EXPLAIN (FORMAT JSON) SELECT %s FROM %s WHERE %s",
-		pgx.Identifier{col.name}.Sanitize(), pgx.Identifier{col.schema, col.table}.Sanitize(), col.first))
+	err := col.db.row(ctx, []any{&text}, fmt.Sprintf("EXPLAIN (FORMAT JSON) SELECT %s FROM %s WHERE %s", col.Column, col.Table.Table, col.first))
 	if err == nil {
 		err = json.Unmarshal(text, &plan)
 	}

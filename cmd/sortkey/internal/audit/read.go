@@ -96,7 +96,7 @@ func (e *entry) dated() bool {
 	return (e.kind == ordinary || e.kind == future) && e.ms != undated
 }
 
-// A verdict tells malformed, zero and future IDs from others.
+// A verdict tells malformed, zero and future IDs from others. The order is that of findings.
 type verdict uint8
 
 const (
@@ -108,7 +108,7 @@ const (
 
 // read sends the entries of the column in the order of keys to col.batches.
 func (col *column) read(ctx context.Context, o *Options) error {
-	name, table := pgx.Identifier{col.name}.Sanitize(), pgx.Identifier{col.schema, col.table}.Sanitize()
+	name, table := col.Column, col.Table.Table
 	condition := col.first
 	for {
 		columns, limit := name, fmt.Sprintf("LIMIT %d", o.Batch)
