@@ -1,8 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -83,26 +83,23 @@ func (c *app) timeFlag(cmd *cobra.Command, t *time.Time, flag, usage string) {
 	})
 }
 
+// leadingDays matches the days of an offset, which [time.ParseDuration] doesn't know.
+var leadingDays = regexp.MustCompile(`^([-+])([0-9]+)d`)
+
 // parseOffset parses a signed duration that can begin with days, such as -7d or
 // +1d12h.
 func parseOffset(s string) (time.Duration, error) {
 	if !relative(s) {
 		return 0, errors.New("no sign")
 	}
-	sign, rest := s[:1], s[1:]
-	days, after, ok := strings.Cut(rest, "d")
-	if !ok {
-		return time.ParseDuration(s)
+	if m := leadingDays.FindStringSubmatch(s); m != nil {
+		days, err := strconv.ParseUint(m[2], 10, 16)
+		if err != nil {
+			return 0, err
+		}
+		s = fmt.Sprintf("%s%dh%s", m[1], 24*days, s[len(m[0]):])
 	}
-	n, err := strconv.ParseUint(days, 10, 16)
-	if err != nil {
-		return 0, err
-	}
-	more, err := time.ParseDuration(sign + cmp.Or(after, "0"))
-	if sign == "-" {
-		return more - time.Duration(n)*24*time.Hour, err
-	}
-	return more + time.Duration(n)*24*time.Hour, err
+	return time.ParseDuration(s)
 }
 
 // relative reports whether a time begins with a sign.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -150,33 +151,30 @@ func target(config *pgconn.Config) string {
 // server's last error, or else the last error. pgx makes an attempt per address, and with
 // sslmode=prefer first with TLS and then without.
 func lastCause(err error, config *pgconn.Config) error {
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		list, ok := e.(interface{ Unwrap() []error })
-		if !ok {
+	var list interface {
+		error
+		Unwrap() []error
+	}
+	if !errors.As(err, &list) {
+		return err
+	}
+	attempts := list.Unwrap()
+	for _, attempt := range slices.Backward(attempts) {
+		var server *pgconn.PgError
+		if !errors.As(attempt, &server) {
 			continue
 		}
-		attempts := list.Unwrap()
-		for _, attempt := range slices.Backward(attempts) {
-			var server *pgconn.PgError
-			if !errors.As(attempt, &server) {
-				continue
-			}
-			if namesSetting(server, config) { // which can be a part of the password
-				return errors.New("the server rejects a setting in the connection string; check the names of the settings, and quote values with spaces, as in password='...'")
-			}
-			return server
+		if namesSetting(server, config) { // which can be a part of the password
+			return errors.New("the server rejects a setting in the connection string; check the names of the settings, and quote values with spaces, as in password='...'")
 		}
-		last := attempts[len(attempts)-1]
-		var dial *net.OpError
-		if errors.As(last, &dial) {
-			return dial
-		}
-		if inner := errors.Unwrap(last); inner != nil {
-			return inner // without the address, which target has
-		}
-		return last
+		return server
 	}
-	return err
+	last := attempts[len(attempts)-1]
+	var dial *net.OpError
+	if errors.As(last, &dial) {
+		return dial
+	}
+	return cmp.Or(errors.Unwrap(last), last) // without the address, which target has
 }
 
 // namesSetting reports whether the message of a server or of a connection pooler names a

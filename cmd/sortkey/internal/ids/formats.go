@@ -222,7 +222,7 @@ func newSno() *Format {
 	})
 }
 
-// errNotUUID: the 16 bytes have no version of RFC 9562.
+// errNotUUID: the 16 bytes have no version of RFC 9562, and thus no Parts.
 var errNotUUID = errors.New("not a UUID of RFC 9562")
 
 // newUUID7 returns the format of UUID keys. UUIDs of all versions of RFC 9562 are IDs,
@@ -230,20 +230,14 @@ var errNotUUID = errors.New("not a UUID of RFC 9562")
 // fraction of the millisecond.
 func newUUID7() *Format {
 	l := idtype.UUIDLayout{}
-	versioned := func(id idtype.UUID, err error) (idtype.UUID, error) {
-		if err == nil && id.Version() == 0 {
-			err = errNotUUID
-		}
-		return id, err
-	}
-	f := define(&Format{
+	return define(&Format{
 		Name: "uuid7", Title: "UUIDv7", Column: "uuid",
 		Sequences: 1 << 12, RandomBits: 62,
-		FromUUID: func(u uuid.UUID) (ID, error) { return versioned(idtype.UUID(u), nil) },
+		FromUUID: func(u uuid.UUID) (ID, error) { return idtype.UUID(u), nil },
 	}, definition[idtype.UUID]{
-		parse:  func(s string) (idtype.UUID, error) { return versioned(idtype.ParseUUID(s)) },
+		parse:  idtype.ParseUUID,
 		window: l.Range,
-		parts:  func(id idtype.UUID) (Parts, error) { return uuidParts(id), nil },
+		parts:  uuidParts,
 		compose: func(p Parts) (idtype.UUID, error) {
 			id, err := l.Floor(p.Time)
 			if err == nil {
@@ -256,18 +250,14 @@ func newUUID7() *Format {
 			return idtype.NewUUIDGenerator(idtype.UUIDConfig{})
 		},
 	})
-	f.FromBinary = func(b []byte) (ID, error) {
-		var id idtype.UUID
-		err := id.UnmarshalBinary(b)
-		return versioned(id, err)
-	}
-	return f
 }
 
-func uuidParts(id idtype.UUID) Parts {
-	p := Parts{Version: id.Version()}
+func uuidParts(id idtype.UUID) (p Parts, err error) {
+	p.Version = id.Version()
 	head := binary.BigEndian.Uint64(id[:8])
 	switch p.Version {
+	case 0:
+		err = errNotUUID
 	case 1:
 		p.Time = time.Unix(uuid.UUID(id).Time().UnixTime()).UTC()
 	case 6: // Time of google/uuid v1.6.0 includes the version in the time
@@ -277,5 +267,5 @@ func uuidParts(id idtype.UUID) Parts {
 		p.Sequence = int(head & 0xfff)
 		p.Random = int64(binary.BigEndian.Uint64(id[8:]) &^ (3 << 62))
 	}
-	return p
+	return p, err
 }
