@@ -105,6 +105,24 @@ func (db database) release(ctx context.Context, pool string, number int, force b
 
 // refuseUsed returns an error if a default or a setting may use a reserved number.
 func (db database) refuseUsed(ctx context.Context, l node) error {
+	// The workers of a Citus cluster have settings of their own.
+	var opaque, session string
+	var settings []string
+	err := cli.ReadRow(ctx, db, []any{&opaque, &session, &settings}, db.sql(`
+		SELECT coalesce((SELECT format('%s %s (default %s)', d.kind, d.name, d.expression) FROM $s.node_defaults d
+				WHERE d.number IS NULL AND NOT d.from_setting AND d.format = $1 ORDER BY 1 LIMIT 1), ''),
+			coalesce(current_setting('$s.node', true), ''),
+			ARRAY(SELECT 'ALTER ' || CASE
+					WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ROLE ALL' WHEN s.setrole = 0 THEN format('DATABASE %I', current_database())
+					WHEN s.setdatabase = 0 THEN format('ROLE %I', pg_get_userbyid(s.setrole)) ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(s.setrole), current_database()) END
+					|| ' RESET ' || split_part(c, '=', 1)
+				FROM pg_db_role_setting s, unnest(s.setconfig) c
+				WHERE s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
+					AND c ~* ('^$s\.node(_[0-9]+)?=' || $2 || '$')
+				ORDER BY 1)`), l.format, strconv.Itoa(l.setting))
+	if err != nil {
+		return err
+	}
 	var uses, remedies []string
 	if len(l.Defaults) > 0 {
 		d, more := l.Defaults[0], ""
@@ -116,32 +134,9 @@ func (db database) refuseUsed(ctx context.Context, l node) error {
 			remedies = append(remedies, "change the default")
 		}
 	}
-	opaque, err := cli.Collect(ctx, db, pgx.RowTo[string], db.sql(`
-		SELECT format('%s %s (default %s)', d.kind, d.name, d.expression) FROM $s.node_defaults d
-		WHERE d.number IS NULL AND NOT d.from_setting AND d.format = $1 ORDER BY 1 LIMIT 1`), l.format)
-	if err != nil {
-		return err
-	}
-	if len(opaque) > 0 {
-		uses = append(uses, opaque[0]+", whose number is no literal")
+	if opaque != "" {
+		uses = append(uses, opaque+", whose number is no literal")
 		remedies = append(remedies, "pass a literal in that default")
-	}
-	// The workers of a Citus cluster have settings of their own.
-	settings, err := cli.Collect(ctx, db, pgx.RowTo[string], db.sql(`
-		SELECT 'ALTER ' || CASE
-			WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ROLE ALL' WHEN s.setrole = 0 THEN format('DATABASE %I', current_database())
-			WHEN s.setdatabase = 0 THEN format('ROLE %I', pg_get_userbyid(s.setrole)) ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(s.setrole), current_database()) END
-			|| ' RESET ' || split_part(c, '=', 1)
-		FROM pg_db_role_setting s, unnest(s.setconfig) c
-		WHERE s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
-			AND c ~* ('^$s\.node(_[0-9]+)?=' || $1 || '$')
-		ORDER BY 1`), strconv.Itoa(l.setting))
-	if err != nil {
-		return err
-	}
-	var session string
-	if err := cli.ReadRow(ctx, db, []any{&session}, "SELECT coalesce(current_setting($1, true), '')", db.Schema+".node"); err != nil {
-		return err
 	}
 	setting := db.Schema + ".node"
 	switch {
