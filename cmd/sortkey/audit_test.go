@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -9,9 +8,7 @@ import (
 )
 
 func TestAuditUsage(t *testing.T) {
-	t.Setenv("DATABASE_URL", "")
-	t.Setenv("PGHOST", "")
-	for _, tt := range []struct{ args, want string }{
+	checkUsage(t, "audit", []usageTest{
 		{"", "requires at least 1 arg(s)"},
 		{"orders", "no database: pass --database"},
 		{"orders --database ://", "cannot parse"},
@@ -24,12 +21,7 @@ func TestAuditUsage(t *testing.T) {
 		{"orders --nodes -1", "want numbers and ranges"},
 		{"orders --nodes 65536", "want numbers and ranges"},
 		{"orders --examples -1", "must not be negative"},
-	} {
-		out, errs, code := execute(t, "", append([]string{"audit"}, strings.Fields(tt.args)...)...)
-		if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "audit --help for the usage") {
-			t.Errorf("audit %s: code %d, %q %q; want code 2 and %q", tt.args, code, out, errs, tt.want)
-		}
-	}
+	})
 }
 
 // The tables show the nodes and days with the most rows, in order, and sum the others up.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -21,9 +22,25 @@ func execute(t *testing.T, in string, args ...string) (out, errs string, code in
 	return o.String(), e.String(), code
 }
 
-func TestUsageErrors(t *testing.T) {
+// A usageTest has wrong arguments of a command, and a part of the error.
+type usageTest struct{ args, want string }
+
+// checkUsage runs tests of a command, or of its commands, without a database.
+func checkUsage(t *testing.T, command string, tests []usageTest) {
+	t.Helper()
 	t.Setenv("DATABASE_URL", "")
-	for _, tt := range []struct{ args, want string }{
+	t.Setenv("PGHOST", "")
+	hint := regexp.MustCompile(strings.TrimSpace("Run sortkey "+command) + ".* --help for the usage")
+	for _, tt := range tests {
+		out, errs, code := execute(t, "", strings.Fields(command+" "+tt.args)...)
+		if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !hint.MatchString(errs) {
+			t.Errorf("sortkey %s %s: code %d, output %q, errors %q; want code 2 and %q", command, tt.args, code, out, errs, tt.want)
+		}
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	checkUsage(t, "", []usageTest{
 		{"inspekt", `unknown command "inspekt" for "sortkey"`},
 		{"rekey expand", "accepts 1 arg(s), received 0"},
 		{"rekey expand --colour x", "unknown flag: --colour"},
@@ -37,12 +54,7 @@ func TestUsageErrors(t *testing.T) {
 		{"migrate print --si-bits 0/0 --si-epoch 2026-01-01", `--si-bits "0/0": want at least one field with bits`},
 		{"new --bits 0/0/0", "want at least one field"},
 		{"rekey expand x --output yaml", `--output "yaml": want table or json`},
-	} {
-		out, errs, code := execute(t, "", strings.Fields(tt.args)...)
-		if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "--help for the usage") {
-			t.Errorf("sortkey %s: code %d, output %q, errors %q; want code 2 and %q", tt.args, code, out, errs, tt.want)
-		}
-	}
+	})
 }
 
 // TestCompletion parses the completion script in bash and completes a flag's value.

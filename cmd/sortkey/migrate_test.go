@@ -149,8 +149,7 @@ func TestShellQuote(t *testing.T) {
 }
 
 func TestMigrateUsage(t *testing.T) {
-	t.Setenv("DATABASE_URL", "")
-	for _, tt := range []struct{ args, want string }{
+	checkUsage(t, "", []usageTest{
 		{"migrate sideways", `unknown command "sideways" for "sortkey migrate"`},
 		{"migrate up now", `unknown command "now" for "sortkey migrate up"`},
 		{"migrate up", "pass --database postgres://user@host/name"},
@@ -175,12 +174,7 @@ func TestMigrateUsage(t *testing.T) {
 		{"partitions list", "pass --database postgres://user@host/name"},
 		{"partitions run --lock-timeout 0s", "--lock-timeout 0s: want 1ms to 24h"},
 		{"partitions run --lock-timeout 25h", "--lock-timeout 25h0m0s: want 1ms to 24h"},
-	} {
-		out, errs, code := execute(t, "", strings.Fields(tt.args)...)
-		if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "--help for the usage") {
-			t.Errorf("sortkey %s: code %d, output %q, errors %q; want code 2 and %q", tt.args, code, out, errs, tt.want)
-		}
-	}
+	})
 	if out, _, _ := execute(t, "", "__complete", "migrate", "export", "--tool", ""); !strings.HasPrefix(out, "goose\ngolang-migrate\ntern\nflyway\nplain\n") {
 		t.Errorf("complete --tool: got %q", out)
 	}

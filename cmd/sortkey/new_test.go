@@ -140,7 +140,7 @@ func TestNewJSON(t *testing.T) {
 }
 
 func TestNewErrors(t *testing.T) {
-	for _, tt := range []struct{ args, want string }{
+	checkUsage(t, "new", []usageTest{
 		{"ulid", `type "ulid": want snowflake, snowflake-si`},
 		{"snowflake sno", "accepts at most 1 arg(s), received 2"},
 		{"-n 0", "-n 0: want 1 or more"},
@@ -158,12 +158,7 @@ func TestNewErrors(t *testing.T) {
 		{"--at 2021-01-01 --node 0", "--at: the first ID of snowflake at node 0 is zero"},
 		{"--at then", `--at: time "then": want a time such as`},
 		{"sno --bits 5/8", "sno has one fixed layout"},
-	} {
-		out, errs, code := execute(t, "", append([]string{"new"}, strings.Fields(tt.args)...)...)
-		if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "Run sortkey new --help") {
-			t.Errorf("new %s: code %d, output %q, errors %q; want %q", tt.args, code, out, errs, tt.want)
-		}
-	}
+	})
 }
 
 func TestCompleteIDs(t *testing.T) {

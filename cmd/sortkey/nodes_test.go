@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -9,9 +8,7 @@ import (
 )
 
 func TestNodesUsage(t *testing.T) {
-	t.Setenv("DATABASE_URL", "")
-	t.Setenv("PGHOST", "")
-	for _, tt := range []struct{ args, want string }{
+	checkUsage(t, "nodes", []usageTest{
 		{"list a 1 c", "accepts at most 2 arg(s), received 3"},
 		{"list snowflake --all", "--all lists the numbers of all pools"},
 		{"list snowflake x", `node number "x": want 0 to 65535`},
@@ -19,12 +16,7 @@ func TestNodesUsage(t *testing.T) {
 		{"release snowflake", "accepts 2 arg(s), received 1"},
 		{"list", "no database: pass --database"},
 		{"lists", `unknown command "lists" for "sortkey nodes"`},
-	} {
-		out, errs, code := execute(t, "", append([]string{"nodes"}, strings.Fields(tt.args)...)...)
-		if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "--help for the usage") {
-			t.Errorf("nodes %s: code %d, output %q, errors %q; want code 2 and %q", tt.args, code, out, errs, tt.want)
-		}
-	}
+	})
 }
 
 func TestSkew(t *testing.T) {

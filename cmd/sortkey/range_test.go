@@ -54,7 +54,7 @@ where  true
 			t.Errorf("range %s: error %v, got\n%swant\n%s", tt.args, err, out, tt.want)
 		}
 	}
-	for _, tt := range []struct{ args, want string }{
+	checkUsage(t, "range", []usageTest{
 		{"snowflake", "no window: pass --since, --until or both"},
 		{"spread64 --since -1h", "spread64: the IDs don't sort by time, so a time window has no bounds: filter by sortkey.spread64_time(id)"},
 		{"--since -1h", "accepts 1 arg(s), received 0"},
@@ -65,10 +65,5 @@ where  true
 		{"snowflake --since 0001-01-01", `--since: time "0001-01-01": want a time after 0001-01-01`},
 		{"snowflake --since 2026-01-01 --until 0001-01-01T01:00:00+01:00", "--until: time"},
 		{"snowflake --since -1h --until -2h", "the end is before the start"},
-	} {
-		out, errs, code := execute(t, "", append([]string{"range"}, strings.Fields(tt.args)...)...)
-		if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "Run sortkey range --help") {
-			t.Errorf("range %s: code %d, output %q, errors %q; want %q", tt.args, code, out, errs, tt.want)
-		}
-	}
+	})
 }
