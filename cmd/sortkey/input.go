@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -22,8 +23,13 @@ func (c *app) eachInput(ctx context.Context, args []string, flush func() error, 
 	if len(args) > 0 {
 		return ctx.Err()
 	}
-	lines := bufio.NewReaderSize(flushingReader{interruptedReader{ctx, c.In}, flush}, 1<<16)
+	lines := bufio.NewReaderSize(interruptedReader{ctx, c.In}, 1<<16)
 	for number := 1; ; number++ {
+		if next, _ := lines.Peek(lines.Buffered()); !bytes.Contains(next, []byte("\n")) {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
 		line, readErr := readLine(lines)
 		if number == 1 {
 			line = strings.TrimPrefix(line, "\ufeff") // byte order mark
@@ -54,19 +60,6 @@ func readLine(r *bufio.Reader) (string, error) {
 		_, err = r.ReadSlice('\n')
 	}
 	return line, err
-}
-
-// A flushingReader calls flush before each read.
-type flushingReader struct {
-	io.Reader
-	flush func() error
-}
-
-func (r flushingReader) Read(p []byte) (int, error) {
-	if err := r.flush(); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(p)
 }
 
 // In an interruptedReader, a read ends when ctx is done, even if it waits for a terminal.
