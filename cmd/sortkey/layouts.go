@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,10 +83,7 @@ func (c *app) layouts(l layoutFlags, fields ...string) (layouts ids.Layouts, err
 		}
 	}
 	if len(widths) != 3 {
-		si := idtype.SnowflakeSILayout{BaseClock: epoch}
-		if epoch.IsZero() {
-			si.BaseClock = time.Unix(0, 0)
-		}
+		si := idtype.SnowflakeSILayout{BaseClock: cmp.Or(epoch, time.Unix(0, 0))}
 		if widths != nil {
 			si.MachineBits, si.IndexBits = widths[0], widths[1]
 		}
