@@ -83,22 +83,11 @@ func (d diagnosis) remedy(t *testing.T) string {
 	return remedy
 }
 
-const (
-	events     = `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, body text) PARTITION BY RANGE (id);`
-	managed    = events + `SELECT sortkey.manage_partitions('events', '1 day'); `
-	maintained = `CALL sortkey.maintain_partitions(); `
-)
-
-// execute runs statements. A CALL that commits can't be a part of a transaction.
-func execute(t *testing.T, db *pgtest.DB, sql string) {
+// maintainEvents creates a managed table events, and its partitions.
+func maintainEvents(t *testing.T, db *pgtest.DB) {
 	t.Helper()
-	before, calls, called := strings.Cut(sql, "CALL")
-	db.Exec(t, before)
-	if called {
-		call, after, _ := strings.Cut(calls, ";")
-		db.Exec(t, "CALL"+call)
-		execute(t, db, after)
-	}
+	db.Exec(t, managedEvents("events", ""))
+	db.Exec(t, "CALL sortkey.maintain_partitions()")
 }
 
 // A healthy database has no findings.
@@ -107,7 +96,7 @@ func TestDoctor(t *testing.T) {
 		number := objects(t, must(t, db, "nodes reserve snowflake -o json"))[0]
 		db.Exec(t, number["setting"].(string))
 		db.Exec(t, `CREATE TABLE t (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake()); INSERT INTO t DEFAULT VALUES;`)
-		execute(t, db, managed+maintained)
+		maintainEvents(t, db)
 		claim(t, db, snowflakes, nodelease.Options{})
 
 		d := diagnose(t, db)
@@ -165,138 +154,6 @@ no problems
 `
 		wantSame(t, out, want)
 	})
-}
-
-// Each finding appears alone in a database that is otherwise healthy.
-func TestDoctorFindings(t *testing.T) {
-	claimed := func(pool nodelease.Pool, o nodelease.Options, times int) func(*testing.T, *pgtest.DB) {
-		return func(t *testing.T, db *pgtest.DB) {
-			for range times {
-				claim(t, db, pool, o)
-			}
-		}
-	}
-	own := nodelease.ForSnowflake(idtype.SnowflakeLayout{DatacenterBits: 4, WorkerBits: 6, SequenceBits: 12})
-	own.Name = "own"
-	const behind = `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7)); SELECT sortkey.reserve_node('snowflake', 7, 'x'); `
-	ahead := nodelease.Options{Holder: "orders 1", Clock: func() time.Time { return time.Now().Add(time.Hour) }}
-	for _, tt := range []struct {
-		name  string
-		sql   string
-		setup func(t *testing.T, db *pgtest.DB)
-		want  []string // DB is the name of the database
-	}{
-		{"a default without the setting", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake())`, nil,
-			[]string{`defaults problem column public\.t\.id: needs the setting sortkey\.node, which is missing → choose a number N .* ALTER DATABASE DB SET sortkey\.node = N`}},
-		{"a setting that is no number", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake()); ALTER DATABASE DB SET sortkey.node = 'abc'`, nil,
-			[]string{`setting warning reservation: "abc" is not a node number → run ALTER DATABASE DB SET sortkey\.node = N`, `defaults problem column public\.t\.id: .*, which is 'abc', no node number of snowflake → choose`}},
-		{"an unreserved setting", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake()); ALTER DATABASE DB SET sortkey.node = 5; SELECT sortkey.reserve_node('spread64', 6, 'other')`, nil,
-			[]string{`setting warning reservation: number 5 is not reserved in any pool.* → run sortkey nodes reserve POOL 5,`, `defaults problem column public\.t\.id: uses unreserved number 5 of pool snowflake from the setting`}},
-		{"a setting of the role", `SELECT sortkey.reserve_node('spread64', n, 'x') FROM unnest('{5,6}'::int[]) n; ALTER DATABASE DB SET sortkey.node = 5; ALTER ROLE CURRENT_USER IN DATABASE DB SET sortkey.node = 6`, nil,
-			[]string{`setting warning sortkey\.node: 5 for the database, but 6 in this session: its connection string or its role sets it → run ALTER DATABASE DB SET sortkey\.node = N`}},
-		{"a setting that no format has", `ALTER DATABASE DB SET sortkey.node = 70000`, nil,
-			[]string{`setting problem reservation: number 70000 is out of range: no format has this number → run ALTER DATABASE DB SET`}},
-		{"a setting out of range", `ALTER DATABASE DB SET sortkey.node = 1024; INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')`, nil,
-			[]string{`setting problem reservation: number 1024 is out of range: snowflake has 0 to 1023 → run ALTER`, `claims problem number 1024 of pool snowflake: reserved, but out of range: snowflake has 0 to 1023 → run sortkey nodes release snowflake 1024`}},
-		{"a misspelled pool", `ALTER DATABASE DB SET sortkey.node = 30; SELECT sortkey.reserve_node('snowflake_si', 30, 'x'), sortkey.reserve_node('spread64', 31, 'x')`, nil,
-			[]string{`setting warning reservation: number 30 is not reserved in any pool`}},
-		{"a session that only reads", `ALTER DATABASE DB SET default_transaction_read_only = on`, nil,
-			[]string{`server warning primary: default_transaction_read_only is on`}},
-		{"a number that is no literal", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2))`, nil,
-			[]string{`defaults warning node numbers: 1 default doesn't pass a literal`}},
-
-		{"no partition but the default one", events + `CREATE TABLE rest PARTITION OF events DEFAULT; SELECT sortkey.manage_partitions('events', '1 day')`, nil,
-			[]string{`partitions problem public\.events: no partition covers the present: new rows go to the default partition → `}},
-		{"less than one interval", managed + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '4 days')`, nil,
-			[]string{`partitions problem public\.events: partitions of 1 day until .*, less than one interval ahead → `}},
-		{"missing partitions", managed + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '2 days')`, nil,
-			[]string{`partitions warning public\.events: partitions of 1 day until .*; 2 of 4 partitions ahead are missing → `}},
-		{"bounds that are no IDs", `CREATE TABLE events (id uuid) PARTITION BY RANGE (id); CREATE TABLE p PARTITION OF events FOR VALUES FROM ('33000000-0000-0000-0000-000000000000') TO ('34000000-0000-0000-0000-000000000000');
-			SELECT sortkey.manage_partitions('events', '1 day', format => 'sno')`, nil,
-			[]string{`partitions problem public\.events: bounds of partition p.* are not IDs of format sno: .* → Detach that partition`}},
-		{"old rows", managed + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`, nil,
-			[]string{`partitions warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run sortkey partitions run`}},
-		{"rows of the future", managed + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() + interval '20 days', n, 1) FROM generate_series(1, 2000) n`, nil,
-			[]string{`generators problem public\.events\.id: has a key of .* \((19|20) days from now\): a clock was wrong → find`, `partitions warning public\.events: default partition public\.events_default has 1,000 rows or more outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM public\.events_default ORDER BY id to see them\. Maintenance doesn't move rows older than`}},
-		{"rows older than the retention", events + `SELECT sortkey.manage_partitions('events', '1 day', retention => '10 days'); ` + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`, nil,
-			[]string{`partitions warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM`}},
-		{"old and recent rows", events + `SELECT sortkey.manage_partitions('events', '1 day', retention => '10 days'); ` + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - n * interval '5 days', n, 1) FROM unnest('{1,20}'::int[]) n`, nil,
-			[]string{`partitions warning public\.events: default partition public\.events_default has 2 rows .* → run sortkey partitions run, .*; if rows remain, run SELECT sortkey\.snowflake_time\(id\), \* FROM`}},
-		{"failed maintenance", managed + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '1 day')`,
-			func(t *testing.T, db *pgtest.DB) {
-				db.Exec(t, fmt.Sprintf(`CREATE TABLE events_p%s ()`, time.Now().UTC().AddDate(0, 0, 4).Format("20060102")))
-				_, _ = db.SQL(t).ExecContext(t.Context(), `CALL sortkey.maintain_partitions()`) // fails
-			},
-			[]string{`partitions problem public\.events: the last maintenance of a table with this name failed at step create public\.events_p\d+: cannot create .* a relation with that name exists .* → correct the cause`}},
-		{"skipped maintenance", managed + maintained + `INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, attempts, outcome, problem) VALUES (now(), 'public.events', 'create', 'public.p', 6, 'skipped', 'canceling statement due to lock timeout')`, nil,
-			[]string{`partitions warning public\.events: the last maintenance of a table with this name skipped step create public\.p: canceling statement`}},
-		{"late maintenance", events + `SELECT sortkey.manage_partitions('events', '1 month'); ` + maintained + `UPDATE sortkey.partition_log SET ended_at = ended_at - interval '40 days'`, nil,
-			[]string{`partitions warning public\.events: the last maintenance was 1 month ago → run sortkey partitions run every hour or so`}},
-
-		{"a newer installation", `INSERT INTO sortkey.revision VALUES (99, 'future')`, nil,
-			[]string{`installation warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 9 → upgrade the command`}},
-		{"a restore without data", `DELETE FROM sortkey.layout`, nil,
-			[]string{`installation problem schema sortkey: table sortkey\.layout has no layout of Snowflake → restore the data of the schemas sortkey and sortkey_internal`}},
-		{"an unknown layout", `UPDATE sortkey.layout SET layout = 'new'`, nil,
-			[]string{`installation problem schema sortkey: .*unknown Snowflake layout "new"`}},
-
-		{"a full pool", "", claimed(nodelease.Pool{Name: "own", Size: 1, Layout: "l"}, nodelease.Options{}, 1),
-			[]string{`claims problem pool own: 1 held, 0 reserved, 0 free: no other program can start → `}},
-		{"an almost full pool", "", claimed(nodelease.Pool{Name: "own", Size: 6, Layout: "l"}, nodelease.Options{}, 5),
-			[]string{`claims warning pool own: 5 held, 0 reserved, 1 free: a rolling deploy`}},
-		{"another layout", "", claimed(own, nodelease.Options{}, 1),
-			[]string{`claims warning pool own: has layout "snowflake: .* datacenter 4.*, but the functions of this database have "snowflake: .* datacenter 5`}},
-		{"a fenced pool", "", then(claimed(snowflakes, nodelease.Options{}, 1), `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 minutes'`),
-			[]string{`claims warning pool snowflake: fenced: the server grants no number until .* UTC \((9|10) minutes from now\) → wait`}},
-		{"a fence of a wrong clock", "", then(claimed(snowflakes, nodelease.Options{}, 1), `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 days'`),
-			[]string{`claims problem pool snowflake: fenced: .* → the server's clock was ahead when the fence began`}},
-		{"a holder with a wrong clock", "", claimed(snowflakes, ahead, 1),
-			[]string{`claims warning number 0 of pool snowflake: high-water mark 1h0m\d+s ahead of the server's clock: the clock of a holder was wrong → correct the clock of orders 1`}},
-		{"a former holder with a wrong clock", "", then(claimed(snowflakes, ahead, 1), `UPDATE sortkey.node_lease SET holder = NULL, expires_at = NULL`),
-			[]string{`claims warning number 0 of pool snowflake: high-water mark 1h0m\d+s ahead .* → no program can claim the number until then`}},
-		{"many wrong clocks", "", claimed(snowflakes, ahead, 7), slices.Concat(
-			slices.Repeat([]string{`claims warning number \d of pool snowflake: high-water mark`}, 5),
-			[]string{`claims warning other numbers: 2 more high-water marks are ahead → run sortkey nodes list --all`})},
-
-		{"a generator ahead of the clock", `SELECT setval('sortkey_internal.snowflake_clock', sortkey.snowflake_floor(clock_timestamp() + interval '1 day')), sortkey.reserve_node('snowflake', 1, 'x');
-			DO $$ BEGIN PERFORM sortkey.next_snowflake(1); RAISE 'next_snowflake returned'; EXCEPTION WHEN OTHERS THEN IF SQLERRM !~ 'is behind' THEN RAISE; END IF; END $$`, nil,
-			[]string{`generators problem next_snowflake: fails until .* UTC \((1 day|23 hours) from now\): .* → wait until then\. If you can't wait: reserve .* next_snowflake\(5\); end all sessions, .* SELECT setval\('sortkey_internal\.snowflake_clock', 1\)`}},
-		{"a generator set back", behind + `INSERT INTO t SELECT FROM generate_series(1, 10); SELECT setval('sortkey_internal.snowflake_clock', 1)`, nil,
-			[]string{`generators warning public\.t\.id: has a key of .* with the node number of a default, and the last ID of next_snowflake is of 2021-01-01 .*: its sequence was set back`}},
-		{"a generator set back, with keys of the future", behind + `INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 7))`, nil,
-			[]string{`generators problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\) with the node number of a default, and .*: the default repeats keys at that time → reserve another`}},
-		{"keys of the future", behind + `CREATE TABLE u (id uuid PRIMARY KEY DEFAULT sortkey.next_sno(0, 7)); SELECT sortkey.reserve_node('sno', 7, 'x');
-				INSERT INTO u VALUES (DEFAULT), (sortkey.sno_at(now() + interval '1 day', 5, 0, 8)); INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 8))`, nil,
-			[]string{`generators problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\): a clock was wrong → find the program`, `generators problem public\.u\.id: has a key of`}},
-		{"keys of other types and nodes", `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_uid60(), n bigint UNIQUE DEFAULT sortkey.next_spread64(1), v text UNIQUE DEFAULT sortkey.next_uid60());
-				INSERT INTO t SELECT FROM generate_series(1, 10); INSERT INTO t VALUES (-1, NULL, NULL); SELECT setval('sortkey_internal.uid60_clock', 1); SELECT sortkey.reserve_node('spread64', 1, 'x')`, nil, nil},
-		{"a generator of uid60 ahead of the clock", `SELECT setval('sortkey_internal.uid60_clock', sortkey.uid60_floor(clock_timestamp() + interval '1 day') << 3)`, nil,
-			[]string{`generators problem next_uid60: fails until .* → wait until then: a reset`}},
-		{"a generator of snos ahead of the clock", `SELECT setval('sortkey_internal.sno_clock', (extract(epoch FROM clock_timestamp() + interval '1 day' - '2010-01-01Z') * 250)::bigint << 24)`, nil,
-			[]string{`generators problem next_sno: fails until .* UTC \((1 day|23 hours) from now\): .* such as next_sno\(0, 5\); end all sessions`}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			installed.One(t, func(t *testing.T, db *pgtest.DB) {
-				execute(t, db, strings.ReplaceAll(tt.sql, "DB", db.Name))
-				if tt.setup != nil {
-					tt.setup(t, db)
-				}
-				var want []string
-				for _, p := range tt.want {
-					want = append(want, strings.ReplaceAll(p, "DB", db.Name))
-				}
-				wantFindings(t, diagnose(t, db), want...)
-			})
-		})
-	}
-}
-
-// then runs statements after a setup.
-func then(setup func(*testing.T, *pgtest.DB), sql string) func(*testing.T, *pgtest.DB) {
-	return func(t *testing.T, db *pgtest.DB) {
-		setup(t, db)
-		db.Exec(t, sql)
-	}
 }
 
 // --ignore and the comment on a table suppress findings, which the page still shows.
@@ -387,7 +244,8 @@ func TestDoctorWithoutInstallation(t *testing.T) {
 // A role sees as much as its privileges allow. The other checks are unknown.
 func TestDoctorPrivileges(t *testing.T) {
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		execute(t, db, managed+`CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7)); `+maintained)
+		db.Exec(t, `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7))`)
+		maintainEvents(t, db)
 		claim(t, db, snowflakes, nodelease.Options{})
 
 		reader, role := asRole(t, db)
@@ -425,7 +283,7 @@ func TestDoctorClock(t *testing.T) {
 func TestDoctorStandby(t *testing.T) {
 	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
-		execute(t, db, managed+maintained)
+		maintainEvents(t, db)
 		if out, err := pgtest.Exec(t, db.Container(), "postgres", "touch", "/pgdata/standby.signal"); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

@@ -3,9 +3,10 @@
 // # What it shows
 //
 // TestRules plants one fault per case in a healthy database. Its rule finds the fault, with a
-// remedy, and no other rule finds anything. A new rule needs a case there. TestUnknown runs the
-// rules as a role without privileges, whose findings are unknown, not errors. In TestViews, the
-// commands doctor, migrate check and the lists, and the metrics, report the same findings.
+// remedy, and no other rule finds anything. A new rule needs a case for each of its findings there.
+// TestUnknown runs the rules as a role without privileges, whose findings are unknown, not errors.
+// In TestViews, the commands doctor, migrate check and the lists, and the metrics, report the same
+// findings.
 //
 // The unit tests of internal/dbhealth need no server. Package command tests how sortkey doctor
 // shows findings, and the rules that need Citus.
@@ -24,5 +25,5 @@
 //
 // # Cost
 //
-// About 20 seconds with one version of Postgres, on one server: a database per case.
+// About 30 seconds with one version of Postgres, on one server: a database per case.
 package dbhealth
