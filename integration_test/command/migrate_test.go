@@ -155,23 +155,6 @@ func TestMigrateExportPlain(t *testing.T) {
 	})
 }
 
-// Each of two concurrent calls prints the migrations that it installed.
-func TestMigrateConcurrently(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		first, second := start(t, command(db, "migrate up")), start(t, command(db, "migrate up"))
-		var installed []string
-		for _, r := range []result{first(), second()} {
-			if r.code != 0 || r.errs != "" {
-				t.Errorf("code %d, errors %q", r.code, r.errs)
-			}
-			installed = append(installed, regexp.MustCompile(`(?m)^installed .*\n`).FindAllString(r.out, -1)...)
-		}
-		slices.Sort(installed)
-		wantSame(t, installed, slices.Sorted(slices.Values(migrationLines(t, "installed"))))
-		must(t, db, "migrate check")
-	})
-}
-
 // On a terminal, down asks for the name of the schema.
 func TestMigrateConfirmation(t *testing.T) {
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
