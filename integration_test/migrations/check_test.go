@@ -78,8 +78,7 @@ func TestCheckInstallation(t *testing.T) {
 		must(t, err)
 		p, err := goose.NewProvider(goose.DialectPostgres, pool, files)
 		must(t, err)
-		list, err := migrations.List(c)
-		must(t, err)
+		list := migrationsOf(t, c)
 		for _, m := range list[1:] {
 			_, err := p.UpTo(ctx, int64(m.Version-1))
 			must(t, err)

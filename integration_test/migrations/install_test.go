@@ -79,8 +79,7 @@ func installApplied(t testing.TB, db *sql.DB, c migrations.Config, n int) {
 	t.Helper()
 	status, err := migrations.Status(t.Context(), db, c)
 	must(t, err)
-	list, err := migrations.List(c)
-	must(t, err)
+	list := migrationsOf(t, c)
 	if len(status) != len(list) {
 		t.Fatalf("expected the status of %d migrations, got %d", len(list), len(status))
 	}
@@ -131,8 +130,6 @@ func installPQ(t testing.TB, db *pgtest.DB) *sql.DB {
 // nothing.
 func TestUpAndDown(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		all, err := migrations.List(migrations.Config{})
-		must(t, err)
 		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
 			pool.SetMaxOpenConns(1)
 			c := complete
@@ -150,7 +147,7 @@ func TestUpAndDown(t *testing.T) {
 				installDo(t, pool, c, migrations.Up)
 				installSame(t, "Up twice", installCatalog(t, pool, "sortkey"), first)
 				installDo(t, pool, c, migrations.Check)
-				installApplied(t, pool, c, len(all))
+				installApplied(t, pool, c, len(migrationsOf(t, c)))
 				installDo(t, pool, c, migrations.Down, migrations.Down)
 				installGone(t, pool, "sortkey")
 				wantRows(t, pool, everything, before...)
@@ -260,8 +257,7 @@ var installObstacles = []string{
 func installObstruct(t testing.TB, db *pgtest.DB, pool *sql.DB, migration int) (catalog []string, remove string, sentinel error) {
 	t.Helper()
 	const drop, create = "DROP SCHEMA IF EXISTS sortkey, sortkey_internal CASCADE; ", "CREATE SCHEMA sortkey; CREATE SCHEMA sortkey_internal; "
-	list, err := migrations.List(complete)
-	must(t, err)
+	list := migrationsOf(t, complete)
 	obstacle := installObstacles[migration-1]
 	db.Exec(t, drop+create)
 	for _, m := range list[:migration-1] {
@@ -282,8 +278,7 @@ func TestBrokenUp(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool, ctx, c := db.SQL(t), t.Context(), complete
 		whole := installWhole(t, pool)
-		list, err := migrations.List(c)
-		must(t, err)
+		list := migrationsOf(t, c)
 		for i := range installObstacles {
 			broken := i + 1
 			want, remove, sentinel := installObstruct(t, db, pool, broken)
@@ -322,8 +317,7 @@ func TestConcurrently(t *testing.T) {
 				pools[i] = db.SQL(t)
 			}
 		}
-		list, err := migrations.List(c)
-		must(t, err)
+		list := migrationsOf(t, c)
 		want := []string{"0"} // the initial row of goose
 		for _, m := range list {
 			want = append(want, strconv.Itoa(m.Version))
@@ -426,8 +420,7 @@ func TestExistingSchema(t *testing.T) {
 			installSame(t, "Down", installCatalog(t, pool, "ids"), before)
 		}
 		// The same with the SQL for other tools.
-		list, err := migrations.List(c)
-		must(t, err)
+		list := migrationsOf(t, c)
 		file, err := migrations.SQL(c)
 		must(t, err)
 		with := migrations.Config{Schema: c.Schema, SnowflakeSI: complete.SnowflakeSI}
@@ -545,8 +538,7 @@ func TestAddSnowflakeSI(t *testing.T) {
 		installGone(t, pool, "sortkey")
 
 		// With another tool, the user adds a migration.
-		list, err := migrations.List(without)
-		must(t, err)
+		list := migrationsOf(t, without)
 		for _, m := range list {
 			db.Exec(t, m.Up)
 		}

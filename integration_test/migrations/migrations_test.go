@@ -37,6 +37,14 @@ func up(t testing.TB, db *pgtest.DB, c migrations.Config) {
 	must(t, migrations.Up(t.Context(), db.SQL(t), c))
 }
 
+// migrationsOf returns the migrations of a configuration.
+func migrationsOf(t testing.TB, c migrations.Config) []migrations.Migration {
+	t.Helper()
+	list, err := migrations.List(c)
+	must(t, err)
+	return list
+}
+
 // newRole creates a role and opens the database as that role.
 func newRole(t testing.TB, db *pgtest.DB, prefix string) (name string, pool *sql.DB) {
 	t.Helper()

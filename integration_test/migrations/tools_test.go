@@ -103,8 +103,7 @@ func toolMigrate(t *testing.T, files fs.FS, d database.Driver) tool {
 func TestTools(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		c := complete
-		list, err := migrations.List(c)
-		must(t, err)
+		list := migrationsOf(t, c)
 		last := len(list)
 		pool := db.SQL(t)
 		want := installWhole(t, pool)
@@ -258,8 +257,7 @@ func TestPSQL(t *testing.T) {
 func TestSQLAfter(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
-		list, err := migrations.List(c)
-		must(t, err)
+		list := migrationsOf(t, c)
 		rest, err := migrations.SQLAfter(c, 3)
 		must(t, err)
 		for _, m := range list[:2] {
