@@ -1,7 +1,6 @@
 package gorm
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,30 +14,6 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/sqltypes"
 )
-
-// A repeater is a generator whose ID number at is the ID of an existing row.
-type repeater[T any] struct {
-	idtype.Generator[T]
-	taken T
-	at    int
-}
-
-func (r *repeater[T]) Next() (T, error) {
-	var id [1]T
-	_, err := r.Fill(context.Background(), id[:])
-	return id[0], err
-}
-
-func (r *repeater[T]) Fill(ctx context.Context, dst []T) (int, error) {
-	n, err := r.Generator.Fill(ctx, dst)
-	for i := range n {
-		if r.at == 0 {
-			dst[i] = r.taken
-		}
-		r.at--
-	}
-	return n, err
-}
 
 // A documented has a serial key and a public ID.
 type documented[T sqltypes.ID] struct {
@@ -85,15 +60,22 @@ func rowsOf(t *testing.T, g *gorm.DB) map[string][]string {
 
 // A generated ID that an existing row has is never that row's in another way: the call fails,
 // changes nothing, and succeeds when it is repeated.
-func (k peopleOf[T, N]) collisions(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) collisions(t *testing.T, g *gorm.DB) {
 	taken := k.ids(t, 1)[0]
-	repeating := &repeater[T]{Generator: must1(t, k.NewGenerator), taken: taken, at: -1}
-	g = withConfig(t, g, gorm.Config{TranslateError: true}, gormplugin.For[T](repeating))
-	must(t, g.SetupJoinTable(new(N), "Clubs", &membership[T]{}))
+	at := -1 // the number of IDs to generate before the taken one
+	repeating := idtype.MapGenerator(must1(t, k.NewGenerator), func(id T) T {
+		if at == 0 {
+			id = taken
+		}
+		at--
+		return id
+	})
+	g = with(t, g, gorm.Config{TranslateError: true}, gormplugin.For(repeating))
+	must(t, g.SetupJoinTable(k.blank(), "Clubs", &membership[T]{}))
 	must(t, g.AutoMigrate(append(k.graphModels(), &contact[T]{}, &documented[T]{}, &filing[T]{})...))
 
 	// All existing rows have the same ID.
-	alice := k.newPerson(Person[T, N]{ID: taken, Name: "alice", Company: &company[T]{ID: taken, Name: "acme"}, Passport: &passport[T]{ID: taken, Number: "1"},
+	alice := k.newPerson(Person[T, P]{ID: taken, Name: "alice", Company: &company[T]{ID: taken, Name: "acme"}, Passport: &passport[T]{ID: taken, Number: "1"},
 		Orders: []order[T]{{ID: taken, Item: "tea"}}, Pictures: []picture[T]{{ID: taken, File: "a"}}, Tags: []*tag[T]{{ID: taken, Name: "red"}}, Clubs: []*club[T]{{ID: taken, Name: "chess"}}})
 	must(t, g.Create(alice).Error)
 	must(t, g.Create(&contact[T]{ID: taken, Email: "alice", Team: "a"}).Error)
@@ -103,15 +85,15 @@ func (k peopleOf[T, N]) collisions(t *testing.T, g *gorm.DB) {
 	for name, c := range k.collisionCases(g, alice) {
 		t.Run(name, func(t *testing.T) {
 			before := rowsOf(t, g)
-			repeating.at = c.at
+			at = c.at
 			fails(t, "taken ID", c.call(g), gorm.ErrDuplicatedKey, "")
-			if repeating.at >= 0 {
+			if at >= 0 {
 				t.Error("the ID was not generated")
 			}
 			equal(t, "rows", rowsOf(t, g), before)
 			equal(t, "IDs after the error", slices.DeleteFunc(c.ids(), T.IsZero), []T{})
 			// In a transaction, the call is repeated after a savepoint.
-			repeating.at = c.at
+			at = c.at
 			must(t, g.Transaction(func(tx *gorm.DB) error {
 				err := tx.Transaction(c.call)
 				for i := 0; i < 2 && errors.Is(err, gorm.ErrDuplicatedKey); i++ {
@@ -142,8 +124,8 @@ func (k peopleOf[T, N]) collisions(t *testing.T, g *gorm.DB) {
 	}
 }
 
-func (k peopleOf[T, N]) collisionCases(g *gorm.DB, alice *N) map[string]collision[T] {
-	in := func(n *N) *Person[T, N] { return k.in(n) }
+func (k of[T, P]) collisionCases(g *gorm.DB, alice P) map[string]collision[T] {
+	in := func(n P) *Person[T, P] { return k.in(n) }
 	acme, red := in(alice).Company, in(alice).Tags[0]
 	byID := []clause.Column{{Name: "id"}}
 	cases := map[string]collision[T]{}
@@ -223,13 +205,13 @@ func (k peopleOf[T, N]) collisionCases(g *gorm.DB, alice *N) map[string]collisio
 	cases["mixed: Save"] = collision[T]{0, func(tx *gorm.DB) error { return tx.Save(&savedMixed).Error }, func() []T { return idsOf(savedMixed[:1])() }, "contacts 1"}
 
 	// Associations.
-	people := func(people ...Person[T, N]) (rows []*N) {
+	people := func(people ...Person[T, P]) (rows []P) {
 		for _, p := range people {
 			rows = append(rows, k.newPerson(p))
 		}
 		return rows
 	}
-	graph := func(name string, at int, rows string, people []*N, related func(p *Person[T, N]) []T) {
+	graph := func(name string, at int, rows string, people []P, related func(p *Person[T, P]) []T) {
 		ids := func() (ids []T) {
 			for _, n := range people {
 				ids = append(append(ids, in(n).ID), related(in(n))...)
@@ -244,32 +226,32 @@ func (k peopleOf[T, N]) collisionCases(g *gorm.DB, alice *N) map[string]collisio
 		}
 		cases[name] = collision[T]{at, create, ids, rows}
 	}
-	ofCompany := func(p *Person[T, N]) []T { return []T{p.Company.ID} }
-	graph("belongs-to", 1, "companies 1, people 1", people(Person[T, N]{Name: "bob", Company: &company[T]{Name: "bob's"}}), ofCompany)
+	ofCompany := func(p *Person[T, P]) []T { return []T{p.Company.ID} }
+	graph("belongs-to", 1, "companies 1, people 1", people(Person[T, P]{Name: "bob", Company: &company[T]{Name: "bob's"}}), ofCompany)
 	graph("belongs-to of several", 2, "companies 2, people 2",
-		people(Person[T, N]{Name: "bob", Company: &company[T]{Name: "bob's"}}, Person[T, N]{Name: "carol", Company: &company[T]{Name: "carol's"}}), ofCompany)
+		people(Person[T, P]{Name: "bob", Company: &company[T]{Name: "bob's"}}, Person[T, P]{Name: "carol", Company: &company[T]{Name: "carol's"}}), ofCompany)
 	graph("belongs-to, also existing", 2, "companies 1, people 2",
-		people(Person[T, N]{Name: "bob", Company: acme}, Person[T, N]{Name: "carol", Company: &company[T]{Name: "carol's"}}), func(p *Person[T, N]) []T {
+		people(Person[T, P]{Name: "bob", Company: acme}, Person[T, P]{Name: "carol", Company: &company[T]{Name: "carol's"}}), func(p *Person[T, P]) []T {
 			if p.Company == acme {
 				return nil
 			}
 			return ofCompany(p)
 		})
 	shared := &company[T]{Name: "shared"}
-	graph("belongs-to, shared", 3, "companies 1, people 2", people(Person[T, N]{Name: "bob", Company: shared}, Person[T, N]{Name: "carol", Company: shared}), ofCompany)
-	graph("the owner of an association", 0, "companies 1, people 1", people(Person[T, N]{Name: "bob", Company: &company[T]{Name: "bob's"}}), ofCompany)
-	graph("has-one", 1, "people 1, passports 1", people(Person[T, N]{Name: "bob", Passport: &passport[T]{}}), func(p *Person[T, N]) []T { return []T{p.Passport.ID} })
-	graph("has-many", 2, "people 1, orders 2", people(Person[T, N]{Name: "bob", Orders: []order[T]{{Item: "a"}, {Item: "b"}}}),
-		func(p *Person[T, N]) []T { return []T{p.Orders[0].ID, p.Orders[1].ID} })
-	graph("polymorphic", 1, "people 1, pictures 1", people(Person[T, N]{Name: "bob", Pictures: []picture[T]{{File: "b"}}}), func(p *Person[T, N]) []T { return []T{p.Pictures[0].ID} })
-	graph("many2many", 2, "people 1, tags 2, person_tags 2", people(Person[T, N]{Name: "bob", Tags: []*tag[T]{{Name: "a"}, {Name: "b"}}}),
-		func(p *Person[T, N]) []T { return []T{p.Tags[0].ID, p.Tags[1].ID} })
-	graph("many2many, also existing", 1, "people 1, tags 1, person_tags 2", people(Person[T, N]{Name: "bob", Tags: []*tag[T]{red, {Name: "b"}}}), func(p *Person[T, N]) []T { return []T{p.Tags[1].ID} })
-	graph("custom join table", 2, "people 1, clubs 1, memberships 1", people(Person[T, N]{Name: "bob", Clubs: []*club[T]{{Name: "c"}}}), func(p *Person[T, N]) []T { return []T{p.Clubs[0].ID} })
-	graph("nested", 2, "people 1, orders 1, pictures 1", people(Person[T, N]{Name: "bob", Orders: []order[T]{{Item: "c", Pictures: []picture[T]{{File: "c"}}}}}),
-		func(p *Person[T, N]) []T { return []T{p.Orders[0].ID, p.Orders[0].Pictures[0].ID} })
+	graph("belongs-to, shared", 3, "companies 1, people 2", people(Person[T, P]{Name: "bob", Company: shared}, Person[T, P]{Name: "carol", Company: shared}), ofCompany)
+	graph("the owner of an association", 0, "companies 1, people 1", people(Person[T, P]{Name: "bob", Company: &company[T]{Name: "bob's"}}), ofCompany)
+	graph("has-one", 1, "people 1, passports 1", people(Person[T, P]{Name: "bob", Passport: &passport[T]{}}), func(p *Person[T, P]) []T { return []T{p.Passport.ID} })
+	graph("has-many", 2, "people 1, orders 2", people(Person[T, P]{Name: "bob", Orders: []order[T]{{Item: "a"}, {Item: "b"}}}),
+		func(p *Person[T, P]) []T { return []T{p.Orders[0].ID, p.Orders[1].ID} })
+	graph("polymorphic", 1, "people 1, pictures 1", people(Person[T, P]{Name: "bob", Pictures: []picture[T]{{File: "b"}}}), func(p *Person[T, P]) []T { return []T{p.Pictures[0].ID} })
+	graph("many2many", 2, "people 1, tags 2, person_tags 2", people(Person[T, P]{Name: "bob", Tags: []*tag[T]{{Name: "a"}, {Name: "b"}}}),
+		func(p *Person[T, P]) []T { return []T{p.Tags[0].ID, p.Tags[1].ID} })
+	graph("many2many, also existing", 1, "people 1, tags 1, person_tags 2", people(Person[T, P]{Name: "bob", Tags: []*tag[T]{red, {Name: "b"}}}), func(p *Person[T, P]) []T { return []T{p.Tags[1].ID} })
+	graph("custom join table", 2, "people 1, clubs 1, memberships 1", people(Person[T, P]{Name: "bob", Clubs: []*club[T]{{Name: "c"}}}), func(p *Person[T, P]) []T { return []T{p.Clubs[0].ID} })
+	graph("nested", 2, "people 1, orders 1, pictures 1", people(Person[T, P]{Name: "bob", Orders: []order[T]{{Item: "c", Pictures: []picture[T]{{File: "c"}}}}}),
+		func(p *Person[T, P]) []T { return []T{p.Orders[0].ID, p.Orders[0].Pictures[0].ID} })
 
-	full := people(Person[T, N]{Name: "bob", Company: &company[T]{Name: "full"}, Orders: []order[T]{{Item: "full"}}})
+	full := people(Person[T, P]{Name: "bob", Company: &company[T]{Name: "full"}, Orders: []order[T]{{Item: "full"}}})
 	cases["FullSaveAssociations"] = collision[T]{2, func(tx *gorm.DB) error {
 		return tx.Session(&gorm.Session{FullSaveAssociations: true}).Create(full[0]).Error
 	}, func() []T { return []T{in(full[0]).ID, in(full[0]).Company.ID, in(full[0]).Orders[0].ID} }, "companies 1, people 1, orders 1"}
@@ -277,7 +259,7 @@ func (k peopleOf[T, N]) collisionCases(g *gorm.DB, alice *N) map[string]collisio
 	cases["Association"] = collision[T]{0, func(tx *gorm.DB) error {
 		return tx.Model(k.byID(in(alice).ID)).Association("Orders").Append(appended)
 	}, func() []T { return []T{appended.ID} }, "orders 1"}
-	changed := k.newPerson(Person[T, N]{ID: in(alice).ID, Name: "alice", Orders: []order[T]{{ID: in(alice).ID, Item: "tea"}, {Item: "milk"}}})
+	changed := k.newPerson(Person[T, P]{ID: in(alice).ID, Name: "alice", Orders: []order[T]{{ID: in(alice).ID, Item: "tea"}, {Item: "milk"}}})
 	cases["mixed: has-many of an existing row"] = collision[T]{0, func(tx *gorm.DB) error { return tx.Save(changed).Error }, func() []T { return []T{in(changed).Orders[1].ID} }, "orders 1"}
 
 	// Public IDs.

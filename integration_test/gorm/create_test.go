@@ -16,7 +16,7 @@ import (
 
 // Create fills zero keys and keeps keys that are set, in every kind of value that GORM accepts,
 // with every way to create rows. Structs, maps and rows have the same IDs.
-func (k of[T]) create(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) create(t *testing.T, g *gorm.DB) {
 	ctx := t.Context()
 	type way struct {
 		create func(g *gorm.DB, v any) *gorm.DB // nil: the way doesn't accept the value
@@ -161,12 +161,12 @@ func (withDefault[T]) TableName() string { return "things" }
 
 // If the key is omitted or has the tag idgen:-, the database sets it. If the model declares a
 // default, GORM reads the value back.
-func (k of[T]) defaultKeys(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) defaultKeys(t *testing.T, g *gorm.DB) {
 	byDefault := k.ids(t, 1)[0]
 	var zero T
 	must(t, g.Exec(fmt.Sprintf("create table things (id %s primary key default '%s', name text)", k.Column, k.Stored(byDefault))).Error)
 	// The generator has no IDs, so it fails if the plugin calls it.
-	g = with(t, g, gormplugin.For(scripted[T]()))
+	g = with(t, g, gorm.Config{}, gormplugin.For(noIDs[T]{}))
 	var known, unbound withDefault[T]
 	var unknown thing[T]
 	row, rows, m := optedOut[T]{}, make([]optedOut[T], 1), map[string]any{"name": "a"}
@@ -178,7 +178,7 @@ func (k of[T]) defaultKeys(t *testing.T, g *gorm.DB) {
 	}{
 		"Omit":                        {g.Omit("ID"), &known, &known.ID, byDefault},
 		"Omit, default unknown":       {g.Omit("id"), &unknown, &unknown.ID, zero},
-		"no generator, but a default": {with(t, g), &unbound, &unbound.ID, byDefault},
+		"no generator, but a default": {with(t, g, gorm.Config{}), &unbound, &unbound.ID, byDefault},
 		"opted out":                   {g, &row, &row.ID, byDefault},
 		"opted out, slice":            {g, &rows, &rows[0].ID, byDefault},
 		"a map, Omit":                 {g.Model(&thing[T]{}).Omit("ID"), m, &zero, zero},
@@ -201,20 +201,20 @@ func (k of[T]) defaultKeys(t *testing.T, g *gorm.DB) {
 
 // Many goroutines share a database, and use each model for the first time at the same time.
 // All IDs differ, and each row has the ID of its struct.
-func (k peopleOf[T, N]) parallel(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) parallel(t *testing.T, g *gorm.DB) {
 	pool, err := g.DB()
 	must(t, err)
 	pool.SetMaxOpenConns(8)
 	if !isPostgres(g) {
 		pool.SetMaxOpenConns(1) // SQLite allows one writer at a time
 	}
-	g = with(t, g, k.bind(t)) // a new GORM has parsed no models
+	g = with(t, g, gorm.Config{}, bindings(t)...) // a new GORM has parsed no models
 
 	const rounds = 2
 	var (
 		mu     sync.Mutex
 		things []thing[T]
-		people []*Person[T, N]
+		people []*Person[T, P]
 		owners []owner[T]
 	)
 	var wg sync.WaitGroup

@@ -54,7 +54,7 @@ func foreignKey[F, K any](t *testing.T, g *gorm.DB, id K) any {
 // the same ID and of the same column. The unit tests of gormplugin have the types that it rejects.
 func TestForeignKeyTypes(t *testing.T) {
 	g := sqlitetest.Open(t)
-	must(t, g.Use(gormplugin.New(gormplugin.For(scripted[plainID]()), gormplugin.For(scripted[plainUint]()))))
+	must(t, g.Use(gormplugin.New(gormplugin.For(noIDs[plainID]{}), gormplugin.For(noIDs[plainUint]{}))))
 	// A column without a type stores values unchanged.
 	must(t, g.Exec("create table owners (id primary key)").Error)
 	must(t, g.Exec("create table items (id integer primary key, owner_id)").Error)

@@ -71,14 +71,10 @@ type (
 		*Outer[T]
 		Name string `gorm:"unique"`
 	}
-	embedsPrefixed[T sqltypes.ID] struct {
-		In   Key[T] `gorm:"embedded;embeddedPrefix:in_"`
+	// K is a Key or a pointer to one.
+	embedsPrefixed[K any] struct {
+		In   K      `gorm:"embedded;embeddedPrefix:in_"`
 		Name string `gorm:"unique"`
-		Note string
-	}
-	embedsPrefixedPointer[T sqltypes.ID] struct {
-		In   *Key[T] `gorm:"embedded;embeddedPrefix:in_"`
-		Name string  `gorm:"unique"`
 		Note string
 	}
 	// A partKey has a composite key, and a column that the database fills.
@@ -91,19 +87,18 @@ type (
 	}
 )
 
-func (otherName[T]) TableName() string             { return "other_names" }
-func (embedsValue[T]) TableName() string           { return "embeds_values" }
-func (embedsPointer[T]) TableName() string         { return "embeds_pointers" }
-func (embedsNested[T]) TableName() string          { return "embeds_nesteds" }
-func (embedsPrefixed[T]) TableName() string        { return "embeds_prefixeds" }
-func (embedsPrefixedPointer[T]) TableName() string { return "embeds_prefixed_pointers" }
-func (partKey[T]) TableName() string               { return "part_keys" }
+func (otherName[T]) TableName() string      { return "other_names" }
+func (embedsValue[T]) TableName() string    { return "embeds_values" }
+func (embedsPointer[T]) TableName() string  { return "embeds_pointers" }
+func (embedsNested[T]) TableName() string   { return "embeds_nesteds" }
+func (embedsPrefixed[K]) TableName() string { return tableOf[K]("prefixed_") }
+func (partKey[T]) TableName() string        { return "part_keys" }
 
-func (k of[T]) formModels() []any {
+func (k of[T, P]) formModels() []any {
 	type text = sqltypes.Text[T]
 	models := []any{&keyed[T]{}, &keyed[*T]{}, &keyed[sql.Null[T]]{}, &keyed[sqltypes.Optional[T]]{}, &keyed[*sqltypes.Optional[T]]{},
 		&keyed[text]{}, &keyed[*text]{}, &keyed[sqltypes.Optional[text]]{}, &keyed[wrapped[T]]{}, &keyed[wrapped[text]]{},
-		&otherName[T]{}, &embedsValue[T]{}, &embedsPointer[T]{}, &embedsNested[T]{}, &embedsPrefixed[T]{}, &embedsPrefixedPointer[T]{}, &partKey[T]{}}
+		&otherName[T]{}, &embedsValue[T]{}, &embedsPointer[T]{}, &embedsNested[T]{}, &embedsPrefixed[Key[T]]{}, &embedsPrefixed[*Key[T]]{}, &partKey[T]{}}
 	if _, isSno := any(*new(T)).(idtype.Sno); isSno {
 		models = append(models, &keyed[sqltypes.SnoBytes]{})
 	}
@@ -120,7 +115,7 @@ func (w wrapped[F]) GormDataType() string         { return w.Inner.GormDataType(
 
 // The plugin fills keys in all forms, also in embedded structs. Rows are found by their IDs in
 // these forms.
-func (k of[T]) forms(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) forms(t *testing.T, g *gorm.DB) {
 	type text = sqltypes.Text[T]
 	// In the order of the column.
 	f := formed[T]{t: t, g: g}
@@ -157,9 +152,9 @@ func (k of[T]) forms(t *testing.T, g *gorm.DB) {
 	fills(f, k.Column, func(m *embedsValue[T], id T) { m.ID = id })
 	fills(f, k.Column, func(m *embedsPointer[T], id T) { m.Key = &Key[T]{id} })
 	fills(f, k.Column, func(m *embedsNested[T], id T) { m.Outer = &Outer[T]{Key: &Key[T]{id}} })
-	fills(f, k.Column, func(m *embedsPrefixed[T], id T) { m.In.ID = id })
-	fills(f, k.Column, func(m *embedsPrefixedPointer[T], id T) { m.In = &Key[T]{id} })
-	upserts[partKey[T]](f)
+	fills(f, k.Column, func(m *embedsPrefixed[Key[T]], id T) { m.In.ID = id })
+	fills(f, k.Column, func(m *embedsPrefixed[*Key[T]], id T) { m.In = &Key[T]{id} })
+	upserts(f, modelOf[partKey[T], T](t, g))
 	plucks(t, "the default", g.Model(&partKey[T]{}).Group("count"), "count", 2)
 
 	// The plugin sets a new pointer instead of changing the caller's variable.
@@ -197,37 +192,53 @@ func keyedBy[T sqltypes.ID, F any](f formed[T], column string, of func(T) F) {
 	}
 	must(f.t, f.g.Create(&rows).Error)
 	plucks(f.t, "IN", f.g.Model(&keyed[F]{}).Where("id IN ?", ids[:2]).Order("name"), "name", "a", "b")
-	scopesOf[F](f)
-	if _, isScanner := any(&ids[0]).(interface{ IsZero() bool }); isScanner { // not a pointer or a sql.Null
-		lists(f, ids)
+	scopesOf(f, modelOf[keyed[F], T](f.t, f.g))
+	if _, isScanner := any(&ids[0]).(interface{ IsZero() bool }); !isScanner { // a pointer or a sql.Null
+		return
 	}
+	// Scan and Pluck read lists from columns of any name.
+	for _, column := range []string{"id", "id as subject"} {
+		var got []F
+		must(f.t, f.g.Model(&keyed[F]{}).Select(column).Order("name").Scan(&got).Error)
+		equal(f.t, "Scan of "+column, got, ids)
+	}
+	plucks(f.t, "Pluck", f.g.Model(&keyed[F]{}).Order("name"), "id", ids...)
+	a, b := ids[0], ids[1]
+	lists(f.t, f.g, listed{model: &keyed[F]{}, rows: new([]keyed[F]), keys: []any{a, b}, pointer: &a,
+		two: []F{a, b}, pointers: []*F{&a, &b}, one: []F{a}, zero: make([]F, 1), none: []F{}})
+	affects(f.t, "Delete by IN", f.g.Delete(&keyed[F]{}, "id IN ?", []F{b}), 1)
 }
 
 // fills creates rows of a model with a name and a key, by structs, slices, maps and upserts. The
 // function set sets the key.
 func fills[M any, T sqltypes.ID](f formed[T], column string, set func(*M, T)) {
+	f.t.Helper()
+	m := modelOf[M, T](f.t, f.g)
+	slice := []M{*m.with("Name", "b"), *m.with("Name", "c, set"), *m.with("Name", "d, zero")}
+	filled(f, m, column, set, &slice, []*M{&slice[0], &slice[1], &slice[2]})
+	upserts(f, m)
+}
+
+// filled creates the rows. inSlice points to the rows of the slice.
+func filled[P any, T sqltypes.ID](f formed[T], m model[P, T], column string, set func(P, T), slice any, inSlice []P) {
 	t, g, ids := f.t, f.g, f.ids
 	t.Helper()
-	m := modelOf[M, T](t, g)
 	if isPostgres(g) || column != "bytea" {
 		checkColumns(t, g, map[string]map[string]string{m.Table: {m.PrioritizedPrimaryField.DBName: column}})
 	}
-	equal(t, m.Table+": AutoMigrate", alterations(t, g, new(M)), nil)
-	named := func(name string) M { return *m.with("Name", name) }
-	one := named("a")
-	must(t, g.Create(&one).Error)
-	slice := []M{named("b"), named("c, set"), named("d, zero")}
-	set(&slice[1], ids[0])
-	set(&slice[2], *new(T))
-	must(t, g.Create(&slice).Error)
-	first, second := named("e"), named("f, set")
-	set(&second, ids[1])
-	must(t, g.Create([]*M{&first, &second}).Error)
-	want := append(append([]M{one}, slice...), first, second) // in the order of the names
-	rowsAre(t, g, want)
+	equal(t, m.Table+": AutoMigrate", alterations(t, g, m.blank()), nil)
+	one, first, second := m.with("Name", "a"), m.with("Name", "e"), m.with("Name", "f, set")
+	set(inSlice[1], ids[0])
+	set(inSlice[2], *new(T))
+	set(second, ids[1])
+	must(t, g.Create(one).Error)
+	must(t, g.Create(slice).Error)
+	must(t, g.Create([]P{first, second}).Error)
+	want := append(append([]P{one}, inSlice...), first, second) // in the order of the names
+	finds(t, m.Table, g.Order("name"), want...)
 	seen := map[T]bool{}
-	for i := range want {
-		id := m.key(&want[i])
+	for i, row := range want {
+		id := m.key(row)
 		if id.IsZero() || seen[id] || i == 2 && id != ids[0] || i == 5 && id != ids[1] {
 			t.Errorf("%s: row %d: got ID %v, want a new one, or the one that was set", m.Table, i, id)
 		}
@@ -235,27 +246,25 @@ func fills[M any, T sqltypes.ID](f formed[T], column string, set func(*M, T)) {
 	}
 
 	// A map gets the ID in a form that is stored like the field.
-	var preset M
-	set(&preset, ids[2])
+	preset := m.blank()
+	set(preset, ids[2])
 	db := m.PrioritizedPrimaryField.DBName
-	for name, value := range map[string]any{"g": nil, "h, set": m.form(&preset)} {
+	for name, value := range map[string]any{"g": nil, "h, set": m.form(preset)} {
 		values := map[string]any{"name": name, db: value}
-		must(t, g.Model(new(M)).Create(values).Error)
-		var row M
-		must(t, g.Where("name = ?", name).Take(&row).Error)
-		if id, got := m.key(&row), bare[T](values[db]); got != id || id.IsZero() || seen[id] || value != nil && id != ids[2] {
+		must(t, g.Model(m.blank()).Create(values).Error)
+		row := m.blank()
+		must(t, g.Where("name = ?", name).Take(row).Error)
+		if id, got := m.key(row), bare[T](values[db]); got != id || id.IsZero() || seen[id] || value != nil && id != ids[2] {
 			t.Errorf("%s: ID = %v in the map, %v in the row, want the same, new or set", m.Table, got, id)
 		}
 	}
-	upserts[M](f)
 }
 
 // upserts inserts rows with names that exist. The structs get the IDs of the rows.
-func upserts[M any, T sqltypes.ID](f formed[T]) {
+func upserts[P any, T sqltypes.ID](f formed[T], m model[P, T]) {
 	t, g := f.t, f.g
 	t.Helper()
-	m := modelOf[M, T](t, g)
-	create := func(tx *gorm.DB, note string, names ...string) (rows []*M) {
+	create := func(tx *gorm.DB, note string, names ...string) (rows []P) {
 		t.Helper()
 		for _, name := range names {
 			rows = append(rows, m.with("Name", "upsert "+name, "Note", note, "Region", "eu"))
@@ -267,9 +276,9 @@ func upserts[M any, T sqltypes.ID](f formed[T]) {
 		}
 		return rows
 	}
-	agree := func(row *M, name, note string) {
+	agree := func(row P, name, note string) {
 		t.Helper()
-		stored := new(M)
+		stored := m.blank()
 		must(t, g.Take(stored, "name = ? and note = ?", "upsert "+name, note).Error)
 		if got, want := m.key(row), m.key(stored); got != want || got.IsZero() {
 			t.Errorf("%s: %s: ID = %v in the struct, %v in the row", m.Table, name, got, want)
@@ -294,24 +303,26 @@ func upserts[M any, T sqltypes.ID](f formed[T]) {
 	agree(create(nothing, "inserted", "d")[0], "d", "inserted")
 }
 
-// A model is GORM's schema of M, whose key holds a T in some form.
-type model[M any, T sqltypes.ID] struct {
+// A model is GORM's schema of a struct, whose key holds a T in some form. P is the pointer to
+// that struct.
+type model[P any, T sqltypes.ID] struct {
 	*schema.Schema
-	t *testing.T
+	t     *testing.T
+	blank func() P
 }
 
-func modelOf[M any, T sqltypes.ID](t *testing.T, g *gorm.DB) model[M, T] {
+func modelOf[M any, T sqltypes.ID](t *testing.T, g *gorm.DB) model[*M, T] {
 	t.Helper()
 	stmt := gorm.Statement{DB: g}
 	must(t, stmt.Parse(new(M)))
-	return model[M, T]{stmt.Schema, t}
+	return model[*M, T]{stmt.Schema, t, func() *M { return new(M) }}
 }
 
-// with returns a new M. The arguments are names and values of fields in turn. Names that M
-// doesn't have are ignored.
-func (m model[M, T]) with(values ...string) *M {
+// with returns a new row. The arguments are names and values of fields in turn. Names that the
+// struct doesn't have are ignored.
+func (m model[P, T]) with(values ...string) P {
 	m.t.Helper()
-	row := new(M)
+	row := m.blank()
 	for i := 0; i < len(values); i += 2 {
 		if field := m.LookUpField(values[i]); field != nil {
 			must(m.t, field.Set(m.t.Context(), reflect.ValueOf(row), values[i+1]))
@@ -321,15 +332,15 @@ func (m model[M, T]) with(values ...string) *M {
 }
 
 // form returns the value of the row's key field. key returns the ID in it.
-func (m model[M, T]) form(row *M) any {
+func (m model[P, T]) form(row P) any {
 	v, _ := m.PrioritizedPrimaryField.ValueOf(m.t.Context(), reflect.ValueOf(row))
 	return v
 }
 
-func (m model[M, T]) key(row *M) T { return bare[T](m.form(row)) }
+func (m model[P, T]) key(row P) T { return bare[T](m.form(row)) }
 
 // hasZero reports whether the key of a row is the zero value of its type.
-func (m model[M, T]) hasZero(row *M) bool {
+func (m model[P, T]) hasZero(row P) bool {
 	v := reflect.ValueOf(m.form(row))
 	return !v.IsValid() || v.IsZero()
 }
@@ -349,50 +360,56 @@ func bare[T sqltypes.ID](v any) (id T) {
 	return id
 }
 
-// lists tests conditions with IDs of a form. The forms that are structs fail, or have the
+// A listed has keys of a form as arguments of conditions. The rows a to e have the keys.
+type listed struct {
+	model, rows                    any   // a pointer to the model, and one to a slice of it
+	keys                           []any // of the rows a and b
+	pointer                        any   // to the key of row a
+	two, pointers, one, zero, none any   // lists: of the rows a and b, of row a, of a zero key, and of no key
+}
+
+// lists tests conditions with keys of a form. The forms that are structs fail, or have the
 // meaning that the documentation of gormplugin gives.
-func lists[T sqltypes.ID, F any](f formed[T], ids []F) {
-	t, g := f.t, f.g
+func lists(t *testing.T, g *gorm.DB, l listed) {
 	t.Helper()
-	a, b := ids[0], ids[1]
-	isStruct := reflect.TypeFor[F]().Kind() == reflect.Struct
-	_, isBytes := any(a).(sqltypes.SnoBytes)
+	isStruct := reflect.TypeOf(l.keys[0]).Kind() == reflect.Struct
+	_, isBytes := l.keys[0].(sqltypes.SnoBytes)
 	two, all, rest := []string{"a", "b"}, []string{"a", "b", "c", "d", "e"}, []string{"c", "d", "e"}
 	// Lists of structs are models without such a column. Zero models have no condition.
-	listed, alone, negated, ofZeros := two, []string{"a"}, rest, []string{}
+	asList, alone, negated, ofZeros := two, []string{"a"}, rest, []string{}
 	if isStruct {
-		listed, alone, negated, ofZeros = nil, nil, nil, all
+		asList, alone, negated, ofZeros = nil, nil, nil, all
 	}
 	cases := map[string]struct {
 		tx   *gorm.DB
 		want []string // nil: an error
 	}{
-		"IN":                    {g.Where("id IN ?", []F{a, b}), two},
-		"IN, pointers":          {g.Where("id IN ?", []*F{&a, &b}), two},
-		"IN, nothing":           {g.Where("id IN ?", []F{}), []string{}},
-		"NOT IN":                {g.Where("id NOT IN ?", []F{a, b}), rest},
-		"Not":                   {g.Not("id IN ?", []F{a, b}), rest},
-		"map":                   {g.Where(map[string]any{"id": []F{a, b}}), two},
-		"Not of a map":          {g.Not(map[string]any{"id": []F{a, b}}), rest},
-		"values":                {g.Where([]any{a, b}), two},
-		"one ID":                {g.Where(a), []string{"a"}},
-		"one ID, pointer":       {g.Where(&a), []string{"a"}},
-		"a column and one ID":   {g.Where("id", a), []string{"a"}},
-		"a column and a list":   {g.Where("id", []F{a, b}), nil},
-		"a column, list of one": {g.Where("id", []F{a}), []string{"a"}},
-		"a column, no list":     {g.Where("id", []F{}), []string{}},
-		"= and a list":          {g.Where("id = ?", []F{a, b}), nil},
-		"Not, column and list":  {g.Not("id", []F{a, b}), nil},
-		"an empty list":         {g.Where([]F{}), all},
-		"a list":                {g.Where([]F{a, b}), listed},
-		"a list of one":         {g.Where([]F{a}), alone},
-		"pointers":              {g.Where([]*F{&a, &b}), listed},
-		"Not of a list":         {g.Not([]F{a, b}), negated},
-		"a list of zeros":       {g.Where(make([]F, 1)), ofZeros},
+		"IN":                    {g.Where("id IN ?", l.two), two},
+		"IN, pointers":          {g.Where("id IN ?", l.pointers), two},
+		"IN, nothing":           {g.Where("id IN ?", l.none), []string{}},
+		"NOT IN":                {g.Where("id NOT IN ?", l.two), rest},
+		"Not":                   {g.Not("id IN ?", l.two), rest},
+		"map":                   {g.Where(map[string]any{"id": l.two}), two},
+		"Not of a map":          {g.Not(map[string]any{"id": l.two}), rest},
+		"values":                {g.Where(l.keys), two},
+		"one ID":                {g.Where(l.keys[0]), []string{"a"}},
+		"one ID, pointer":       {g.Where(l.pointer), []string{"a"}},
+		"a column and one ID":   {g.Where("id", l.keys[0]), []string{"a"}},
+		"a column and a list":   {g.Where("id", l.two), nil},
+		"a column, list of one": {g.Where("id", l.one), []string{"a"}},
+		"a column, no list":     {g.Where("id", l.none), []string{}},
+		"= and a list":          {g.Where("id = ?", l.two), nil},
+		"Not, column and list":  {g.Not("id", l.two), nil},
+		"an empty list":         {g.Where(l.none), all},
+		"a list":                {g.Where(l.two), asList},
+		"a list of one":         {g.Where(l.one), alone},
+		"pointers":              {g.Where(l.pointers), asList},
+		"Not of a list":         {g.Not(l.two), negated},
+		"a list of zeros":       {g.Where(l.zero), ofZeros},
 	}
 	for name, q := range cases {
 		var names []string
-		err := q.tx.Model(&keyed[F]{}).Order("name").Pluck("name", &names).Error
+		err := q.tx.Model(l.model).Order("name").Pluck("name", &names).Error
 		if isBytes && strings.HasPrefix(name, "one ID") {
 			// GORM treats the value as a list of bytes. Some clients return an error.
 			if len(names) > 0 {
@@ -401,53 +418,41 @@ func lists[T sqltypes.ID, F any](f formed[T], ids []F) {
 			continue
 		}
 		if (err != nil) != (q.want == nil) || err == nil && !slices.Equal(names, q.want) {
-			t.Errorf("%T, %s: got %q, %v, want %q", a, name, names, err, q.want)
+			t.Errorf("%T, %s: got %q, %v, want %q", l.keys[0], name, names, err, q.want)
 		}
 	}
-	var rows []keyed[F]
-	if err := g.Find(&rows, []F{a, b}).Error; (err != nil) != isStruct || err == nil && len(rows) != 2 {
-		t.Errorf("%T, Find: %v, %v", a, rows, err)
+	if tx := g.Find(l.rows, l.two); (tx.Error != nil) != isStruct || !isStruct && tx.RowsAffected != 2 {
+		t.Errorf("%T, Find: %d rows, %v", l.keys[0], tx.RowsAffected, tx.Error)
 	}
-	// Scan and Pluck read lists from columns of any name.
-	for _, column := range []string{"id", "id as subject"} {
-		var got []F
-		must(t, g.Model(&keyed[F]{}).Select(column).Order("name").Scan(&got).Error)
-		equal(t, "Scan of "+column, got, ids)
+	if tx := g.Delete(l.model, l.one); (tx.Error != nil) != isStruct || !isStruct && tx.RowsAffected != 1 {
+		t.Errorf("%T, Delete by a list: %d rows, %v", l.keys[0], tx.RowsAffected, tx.Error)
 	}
-	plucks(t, "Pluck", g.Model(&keyed[F]{}).Order("name"), "id", ids...)
-	if tx := g.Delete(&keyed[F]{}, []F{a}); (tx.Error != nil) != isStruct || !isStruct && tx.RowsAffected != 1 {
-		t.Errorf("%T, Delete by a list: %d rows, %v", a, tx.RowsAffected, tx.Error)
-	}
-	affects(t, "Delete by IN", g.Delete(&keyed[F]{}, "id IN ?", []F{b}), 1)
 }
 
 // scopesOf selects rows after and before IDs, and in a time window, of the base type and in
 // other forms. Columns of text sort like the IDs only for Snos.
-func scopesOf[F any, T sqltypes.ID](f formed[T]) {
-	t, g, ids := f.t, f.g, f.ids
+func scopesOf[P any, T sqltypes.ID](f formed[T], m model[P, T]) {
+	t, ids := f.t, f.ids
 	t.Helper()
-	field := modelOf[keyed[F], T](t, g).PrioritizedPrimaryField
-	scopes := map[string]struct {
+	field := m.PrioritizedPrimaryField
+	for name, c := range map[string]struct {
 		scope scope
 		want  string
 	}{
 		"after":        {gormplugin.PageAfter("", ids[1]), "cde"},
-		"before":       {gormplugin.PageBefore(keyed[F]{}.TableName()+".id", ids[2]), "ba"},
+		"before":       {gormplugin.PageBefore(m.Table+".id", ids[2]), "ba"},
 		"after one":    {gormplugin.PageAfter("id", sqltypes.OptionalOf(ids[2])), "de"},
 		"after a text": {gormplugin.PageAfter("id", sqltypes.TextOf(ids[1])), "cde"},
-	}
-	if f.window != nil {
-		scopes["window"] = struct {
-			scope scope
-			want  string
-		}{f.window, "bc"}
-	}
-	for name, c := range scopes {
-		tx := g.Model(&keyed[F]{}).Scopes(c.scope)
+		"window":       {f.window, "bc"},
+	} {
+		if c.scope == nil {
+			continue
+		}
+		tx := f.g.Model(m.blank()).Scopes(c.scope)
 		if field.DataType != "text" || ids[0].GormDataType() == "uuid" {
 			plucks(t, fmt.Sprint(field.FieldType, " ", name), tx, "name", strings.Split(c.want, "")...)
 		} else if name != "after a text" {
-			fails(t, fmt.Sprint(field.FieldType, " ", name), tx.Find(&[]keyed[F]{}).Error, gorm.ErrInvalidField, "")
+			fails(t, fmt.Sprint(field.FieldType, " ", name), tx.Find(&[]P{}).Error, gorm.ErrInvalidField, "")
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // All associations of a graph get IDs. The foreign keys match the IDs, in the structs and
 // in the rows.
-func (k peopleOf[T, N]) graph(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) graph(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -51,11 +51,11 @@ func (k peopleOf[T, N]) graph(t *testing.T, g *gorm.DB) {
 	isNew("manager", manager)
 	equal(t, "belongs to its own kind", a.ManagerID.ID, manager)
 	for i := range a.Team {
-		p := k.in(&a.Team[i])
+		p := k.in(a.Team[i])
 		isNew("team "+p.Name, p.ID)
 		equal(t, "has many of its own kind", p.ManagerID.ID, a.ID)
 	}
-	luigi := k.in(&a.Team[0])
+	luigi := k.in(a.Team[0])
 	isNew("order of the team", luigi.Orders[0].ID)
 	equal(t, "has many of the team", luigi.Orders[0].PersonID, luigi.ID)
 	for _, v := range a.Tags {
@@ -90,7 +90,7 @@ func (k peopleOf[T, N]) graph(t *testing.T, g *gorm.DB) {
 
 	// Existing rows keep their IDs if they are saved again, and each new row of the join
 	// table gets an ID.
-	grace := k.newPerson(Person[T, N]{Name: "Grace", Company: a.Company, Tags: a.Tags[:1], Clubs: a.Clubs, Manager: ada})
+	grace := k.newPerson(Person[T, P]{Name: "Grace", Company: a.Company, Tags: a.Tags[:1], Clubs: a.Clubs, Manager: ada})
 	company, tag, club := a.Company.ID, a.Tags[0].ID, a.Clubs[0].ID
 	manager = a.ID
 	must(t, g.Create(grace).Error)
@@ -115,7 +115,7 @@ func (k peopleOf[T, N]) graph(t *testing.T, g *gorm.DB) {
 }
 
 // A key that refers to another row is never generated.
-func (k of[T]) sharedKey(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) sharedKey(t *testing.T, g *gorm.DB) {
 	a := account[T]{Owner: &owner[T]{Name: "Ada"}}
 	must(t, g.Create(&a).Error)
 	if a.OwnerID != a.Owner.ID || a.OwnerID.IsZero() {
@@ -141,7 +141,7 @@ func (k of[T]) sharedKey(t *testing.T, g *gorm.DB) {
 }
 
 // Updates and Save with FullSaveAssociations save new and existing associations.
-func (k peopleOf[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) saveAssociations(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -159,7 +159,7 @@ func (k peopleOf[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
 	a.Orders = append(a.Orders, order[T]{Item: "new", Pictures: []picture[T]{{File: "new.png"}}})
 	a.Tags = append(a.Tags, &tag[T]{Name: "new"})
 	a.Clubs = append(a.Clubs, &club[T]{Name: "new"})
-	a.Team = append(a.Team, *k.named("new"))
+	a.Team = append(a.Team, k.named("new"))
 	must(t, g.Session(&gorm.Session{FullSaveAssociations: true}).Updates(ada).Error)
 	saved("companies", "name = 'Renamed'", engines)
 	saved("orders", "item = 'renamed'", first)
@@ -170,11 +170,11 @@ func (k peopleOf[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
 	saved("pictures", "file = 'new.png'", a.Orders[2].Pictures[0].ID)
 	saved("tags", "name = 'new'", a.Tags[2].ID)
 	saved("clubs", "name = 'new'", a.Clubs[1].ID)
-	saved("people", "name = 'new'", k.in(&a.Team[2]).ID)
+	saved("people", "name = 'new'", k.in(a.Team[2]).ID)
 	k.memberships(t, g, a.ID, 2)
 
 	// Save does the same for a new row.
-	grace := k.newPerson(Person[T, N]{Name: "Grace", Company: a.Company, Orders: []order[T]{{Item: "of Grace"}}, Clubs: a.Clubs})
+	grace := k.newPerson(Person[T, P]{Name: "Grace", Company: a.Company, Orders: []order[T]{{Item: "of Grace"}}, Clubs: a.Clubs})
 	a.Company.Name = "Renamed again"
 	must(t, g.Session(&gorm.Session{FullSaveAssociations: true}).Save(grace).Error)
 	b := k.in(grace)
@@ -185,7 +185,7 @@ func (k peopleOf[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
 }
 
 // memberships returns a person's memberships, after it checked their number and IDs.
-func (k of[T]) memberships(t *testing.T, g *gorm.DB, person T, want int) (joins []membership[T]) {
+func (k of[T, P]) memberships(t *testing.T, g *gorm.DB, person T, want int) (joins []membership[T]) {
 	t.Helper()
 	must(t, g.Find(&joins, "person_id = ?", person).Error)
 	if len(joins) != want || slices.ContainsFunc(joins, func(j membership[T]) bool { return j.ID.IsZero() }) {
@@ -195,18 +195,18 @@ func (k of[T]) memberships(t *testing.T, g *gorm.DB, person T, want int) (joins 
 }
 
 // Association finds, counts, replaces and deletes associations by their IDs.
-func (k peopleOf[T, N]) associations(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) associations(t *testing.T, g *gorm.DB) {
 	ada, grace := k.newGraph(), k.newGraph() // Grace's associations must not change
-	must(t, g.Create([]*N{ada, grace}).Error)
+	must(t, g.Create([]P{ada, grace}).Error)
 	a, o := k.in(ada), k.in(grace)
 	of := func(name string) *gorm.Association { return g.Model(ada).Association(name) }
 	for name, want := range map[string]int64{"Company": 1, "Passport": 1, "Orders": 2, "Pictures": 2, "Detail": 1, "Manager": 1, "Team": 2, "Tags": 2, "Clubs": 1, "Friends": 2} {
 		equal(t, name, of(name).Count(), want)
-		equal(t, name+" of both", g.Model([]*N{ada, grace}).Association(name).Count(), 2*want)
+		equal(t, name+" of both", g.Model([]P{ada, grace}).Association(name).Count(), 2*want)
 	}
 	var (
 		orders  []order[T]
-		friends []N
+		friends []P
 		tags    []tag[T]
 		firm    company[T]
 	)
@@ -301,27 +301,27 @@ func (k peopleOf[T, N]) associations(t *testing.T, g *gorm.DB) {
 }
 
 // Updates set foreign keys, also to NULL.
-func (k peopleOf[T, N]) changes(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) changes(t *testing.T, g *gorm.DB) {
 	one, two := company[T]{Name: "one"}, company[T]{Name: "two"}
 	must(t, g.Create([]*company[T]{&one, &two}).Error)
 	boss, next := k.named("boss"), k.named("next")
-	must(t, g.Create([]*N{boss, next}).Error)
+	must(t, g.Create([]P{boss, next}).Error)
 	b, n := k.in(boss).ID, k.in(next).ID
 
 	type change struct {
-		do               func(ada *N, tx *gorm.DB) *gorm.DB
+		do               func(ada P, tx *gorm.DB) *gorm.DB
 		company, manager T // zero means NULL
 	}
-	updates := func(values any) func(*N, *gorm.DB) *gorm.DB {
-		return func(_ *N, tx *gorm.DB) *gorm.DB { return tx.Updates(values) }
+	updates := func(values any) func(P, *gorm.DB) *gorm.DB {
+		return func(_ P, tx *gorm.DB) *gorm.DB { return tx.Updates(values) }
 	}
 	var null T
 	in := k.in
 	for name, c := range map[string]change{
-		"struct":            {updates(k.newPerson(Person[T, N]{CompanyID: &two.ID, ManagerID: sqltypes.OptionalOf(n)})), two.ID, n},
-		"struct with zeros": {updates(k.newPerson(Person[T, N]{Name: "x"})), one.ID, b},
-		"selected zeros": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Select("CompanyID", "ManagerID").Updates(new(N))
+		"struct":            {updates(k.newPerson(Person[T, P]{CompanyID: &two.ID, ManagerID: sqltypes.OptionalOf(n)})), two.ID, n},
+		"struct with zeros": {updates(k.newPerson(Person[T, P]{Name: "x"})), one.ID, b},
+		"selected zeros": {func(_ P, tx *gorm.DB) *gorm.DB {
+			return tx.Select("CompanyID", "ManagerID").Updates(k.blank())
 		}, null, null},
 		"map":                 {updates(map[string]any{"company_id": two.ID, "manager_id": n}), two.ID, n},
 		"map of pointers":     {updates(map[string]any{"company_id": &two.ID, "manager_id": &n}), two.ID, n},
@@ -329,41 +329,41 @@ func (k peopleOf[T, N]) changes(t *testing.T, g *gorm.DB) {
 		"map of nil":          {updates(map[string]any{"company_id": nil, "manager_id": nil}), null, null},
 		"map of nil pointers": {updates(map[string]any{"company_id": (*T)(nil), "manager_id": (*T)(nil)}), null, null},
 		"map of wrapped NULL": {updates(map[string]any{"company_id": sql.Null[T]{}, "manager_id": sqltypes.Optional[T]{}}), null, null},
-		"Update":              {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", two.ID) }, two.ID, b},
-		"Update, nil":         {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", (*T)(nil)) }, null, b},
-		"UpdateColumn":        {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.UpdateColumn("manager_id", sqltypes.OptionalOf(n)) }, one.ID, n},
-		"UpdateColumns": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.UpdateColumns(k.newPerson(Person[T, N]{CompanyID: &two.ID}))
+		"Update":              {func(_ P, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", two.ID) }, two.ID, b},
+		"Update, nil":         {func(_ P, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", (*T)(nil)) }, null, b},
+		"UpdateColumn":        {func(_ P, tx *gorm.DB) *gorm.DB { return tx.UpdateColumn("manager_id", sqltypes.OptionalOf(n)) }, one.ID, n},
+		"UpdateColumns": {func(_ P, tx *gorm.DB) *gorm.DB {
+			return tx.UpdateColumns(k.newPerson(Person[T, P]{CompanyID: &two.ID}))
 		}, two.ID, b},
-		"expression": {func(_ *N, tx *gorm.DB) *gorm.DB {
+		"expression": {func(_ P, tx *gorm.DB) *gorm.DB {
 			return tx.Update("manager_id", gorm.Expr("CASE WHEN manager_id = ? THEN ? ELSE manager_id END", b, n))
 		}, one.ID, n},
-		"subquery": {func(_ *N, tx *gorm.DB) *gorm.DB {
+		"subquery": {func(_ P, tx *gorm.DB) *gorm.DB {
 			return tx.Update("company_id", g.Model(&company[T]{}).Select("id").Where("id = ?", two.ID))
 		}, two.ID, b},
-		"Save": {func(ada *N, _ *gorm.DB) *gorm.DB {
+		"Save": {func(ada P, _ *gorm.DB) *gorm.DB {
 			in(ada).CompanyID, in(ada).ManagerID = nil, sqltypes.OptionalOf(n)
 			return g.Save(ada)
 		}, null, n},
-		"Save of associations": {func(ada *N, _ *gorm.DB) *gorm.DB {
+		"Save of associations": {func(ada P, _ *gorm.DB) *gorm.DB {
 			in(ada).Company, in(ada).Manager = &two, next
 			return g.Save(ada)
 		}, two.ID, n},
 	} {
 		// Use separate variables, because GORM writes through the pointer of a foreign key.
 		first, second := one.ID, one.ID
-		ada := k.newPerson(Person[T, N]{Name: "Ada", CompanyID: &first, ManagerID: sqltypes.OptionalOf(b)})
-		bob := k.newPerson(Person[T, N]{Name: "Bob", CompanyID: &second, ManagerID: sqltypes.OptionalOf(b)})
-		must(t, g.Create([]*N{ada, bob}).Error)
+		ada := k.newPerson(Person[T, P]{Name: "Ada", CompanyID: &first, ManagerID: sqltypes.OptionalOf(b)})
+		bob := k.newPerson(Person[T, P]{Name: "Bob", CompanyID: &second, ManagerID: sqltypes.OptionalOf(b)})
+		must(t, g.Create([]P{ada, bob}).Error)
 		id := in(ada).ID
 		affects(t, name, c.do(ada, g.Model(k.byID(id))), 1)
 		for who, want := range map[T]change{id: c, in(bob).ID: {company: one.ID, manager: b}} {
-			row := g.Model(new(N)).Where("id = ?", who).Session(&gorm.Session{})
+			row := g.Model(k.blank()).Where("id = ?", who).Session(&gorm.Session{})
 			plucks(t, name, row, "company_id", sql.Null[T]{V: want.company, Valid: !want.company.IsZero()})
 			plucks(t, name, row, "manager_id", sql.Null[T]{V: want.manager, Valid: !want.manager.IsZero()})
 		}
 		equal(t, name, in(ada).ID, id)
-		must(t, g.Delete([]*N{ada, bob}).Error)
+		must(t, g.Delete([]P{ada, bob}).Error)
 	}
 }
 

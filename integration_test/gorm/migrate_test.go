@@ -17,7 +17,6 @@ import (
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/sqltypes"
@@ -38,13 +37,13 @@ func (forms[T]) TableName() string { return "forms" }
 
 // AutoMigrate creates columns of the types that the ID types declare. A second AutoMigrate
 // changes nothing.
-func (k of[T]) migrate(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) migrate(t *testing.T, g *gorm.DB) {
 	varchar, char := "varchar(40)", "char(40)"
 	if isPostgres(g) {
 		varchar, char = "character varying(40)", "character(40)"
 		must(t, g.Exec("create domain key as "+k.Column).Error)
 	}
-	models := append(slices.Clone(k.people), &owner[T]{}, &profile[T]{}, &account[T]{}, &item[T]{}, &forms[T]{})
+	models := append(k.graphModels(), &owner[T]{}, &profile[T]{}, &account[T]{}, &item[T]{}, &forms[T]{})
 	must(t, g.AutoMigrate(models...))
 
 	checkColumns(t, g, map[string]map[string]string{
@@ -82,7 +81,7 @@ func (k of[T]) migrate(t *testing.T, g *gorm.DB) {
 
 // checkForeignKeys compares the foreign keys, which exist only between columns
 // of equal types.
-func (k of[T]) checkForeignKeys(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) checkForeignKeys(t *testing.T, g *gorm.DB) {
 	t.Helper()
 	if !isPostgres(g) {
 		return // SQLite has no catalog of the columns of foreign keys
@@ -123,15 +122,6 @@ func (otherUUID) GormDataType() string { return "uuid" }
 
 var randomUUIDs = []otherUUID{"f47ac10b-58cc-4372-a567-0e02b2c3d479", "0b6ccd2c-9b56-4a5c-8ab4-4b4b5d6c1f0e"}
 
-// The key of an existing model can get an ID type.
-func (k of[T]) moved(t *testing.T, g *gorm.DB) {
-	if k.Column == "uuid" {
-		k.movedFromUUID(t, g)
-		return
-	}
-	k.movedFromNumbers(t, g)
-}
-
 // keyColumn returns the type and the default of a column in Postgres.
 func keyColumn(t *testing.T, g *gorm.DB, table, column string) string {
 	t.Helper()
@@ -141,10 +131,10 @@ func keyColumn(t *testing.T, g *gorm.DB, table, column string) string {
 	return got
 }
 
-// The numbers of a sequence are valid IDs. They sort before all generated IDs, except with
-// Spread64. AutoMigrate changes nothing, not even the default, which older programs still
-// use.
-func (k of[T]) movedFromNumbers(t *testing.T, g *gorm.DB) {
+// The key of an existing model can get an ID type. The numbers of a sequence are valid IDs. They
+// sort before all generated IDs, except with Spread64. AutoMigrate changes nothing, not even the
+// default, which older programs still use.
+func (k of[T, P]) movedFromNumbers(t *testing.T, g *gorm.DB) {
 	must(t, g.AutoMigrate(&patron[int64]{}, &loan[int64]{}))
 	old := patron[int64]{Name: "old", Loans: []loan[int64]{{Title: "old"}}}
 	must(t, g.Create(&old).Error)
@@ -192,10 +182,7 @@ func (k of[T]) movedFromNumbers(t *testing.T, g *gorm.DB) {
 
 // AutoMigrate doesn't alter primary keys, so keys of 32 bits keep their type. Inserts fail until
 // an ALTER TABLE changes it to bigint.
-func (k of[T]) movedFromSerial(t *testing.T, g *gorm.DB) {
-	if k.Column == "uuid" {
-		return
-	}
+func (k of[T, P]) movedFromSerial(t *testing.T, g *gorm.DB) {
 	must(t, g.AutoMigrate(&patron[int32]{}, &loan[int32]{}))
 	must(t, g.Create(&patron[int32]{Name: "old", Loans: []loan[int32]{{Title: "old"}}}).Error)
 	want := []string{
@@ -214,10 +201,7 @@ func (k of[T]) movedFromSerial(t *testing.T, g *gorm.DB) {
 }
 
 // An identity column accepts IDs, unless it is GENERATED ALWAYS.
-func (k of[T]) movedFromIdentity(t *testing.T, g *gorm.DB) {
-	if k.Column == "uuid" {
-		return
-	}
+func (k of[T, P]) movedFromIdentity(t *testing.T, g *gorm.DB) {
 	must(t, g.Exec("create table patrons (id bigint generated always as identity primary key, name text)").Error)
 	equal(t, "AutoMigrate", alterations(t, g, &patron[T]{}), nil)
 	p := patron[T]{Name: "new"}
@@ -229,7 +213,7 @@ func (k of[T]) movedFromIdentity(t *testing.T, g *gorm.DB) {
 
 // A uuid column with other UUIDs keeps its type. Reading such a UUID as a Sno fails with a clear
 // error, and as a UUID it succeeds. New rows work, and so do statements that don't read IDs.
-func (k of[T]) movedFromUUID(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) movedFromUUID(t *testing.T, g *gorm.DB) {
 	must(t, g.AutoMigrate(&patron[otherUUID]{}, &loan[otherUUID]{}))
 	if isPostgres(g) {
 		must(t, g.Exec("alter table patrons alter column id set default gen_random_uuid()").Error)
@@ -276,13 +260,13 @@ func (k of[T]) movedFromUUID(t *testing.T, g *gorm.DB) {
 }
 
 // holdsAnyUUID reports whether T is a UUID.
-func (of[T]) holdsAnyUUID() bool {
+func (of[T, P]) holdsAnyUUID() bool {
 	var id T
 	return any(&id).(sql.Scanner).Scan(string(randomUUIDs[0])) == nil
 }
 
 // The tags of a field take precedence over the column type of its Go type.
-func (k of[T]) columnTags(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) columnTags(t *testing.T, g *gorm.DB) {
 	type noIncrement struct {
 		ID T `gorm:"primaryKey;autoIncrement:false"`
 	}
@@ -300,7 +284,7 @@ func (k of[T]) columnTags(t *testing.T, g *gorm.DB) {
 		None  *sqltypes.Text[T]                   `gorm:"type:varchar(70);not null"`
 	}
 	serial := "bigserial"
-	if k.Column == "uuid" || k.isStruct() {
+	if k.Column == "uuid" || !k.plain() {
 		serial = "smallserial" // a type that isn't a number has size 0
 	}
 	if !isPostgres(g) {
@@ -374,7 +358,7 @@ type (
 // and the database fills the columns that have defaults.
 func TestDomains(t *testing.T) {
 	onInstalled(t, func(t *testing.T, g *gorm.DB) {
-		withGenerators(t, g)
+		must(t, g.Use(gormplugin.New(bindings(t)...)))
 		domainModel[domainSnowflake](t, g, "snowflake")
 		domainModel[domainSno](t, g, "sno")
 		domainModel[domainSnoText](t, g, "sno_as_text")
@@ -401,12 +385,6 @@ func onInstalled(t *testing.T, f func(t *testing.T, g *gorm.DB)) {
 			})
 		})
 	}
-}
-
-// withGenerators installs the plugin with generators of Snowflakes and Snos.
-func withGenerators(t *testing.T, g *gorm.DB) {
-	t.Helper()
-	must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
 }
 
 func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
@@ -542,7 +520,7 @@ func TestZeroKeyGuards(t *testing.T) {
 			must(t, g.AutoMigrate(row))
 			fails(t, name, g.Create(row).Error, gorm.ErrCheckConstraintViolated, "")
 		}
-		withGenerators(t, g)
+		must(t, g.Use(gormplugin.New(bindings(t)...)))
 		must(t, g.Create(&checked{Name: "with the plugin"}).Error)
 		must(t, g.Create(&checkedSno{Name: "with the plugin"}).Error)
 	})
@@ -568,7 +546,7 @@ func TestCheckNewest(t *testing.T) {
 		layout := idtype.DefaultSnowflakeLayout()
 		later := layout
 		later.Epoch = later.Epoch.AddDate(3, 0, 0)
-		withGenerators(t, g)
+		must(t, g.Use(gormplugin.New(bindings(t)...)))
 		must(t, g.AutoMigrate(&dated{}, &datedSno{}))
 		pool, err := g.DB()
 		must(t, err)

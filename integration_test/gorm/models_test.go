@@ -20,40 +20,40 @@ func (thing[T]) TableName() string { return "things" }
 
 // Models with one association of each kind. GORM derives column names from the names of Go
 // types, which fails for generic types, so the tags name the columns. A many2many has no tag
-// for that. So a struct N embeds the generic Person, which is exported because GORM ignores
-// unexported embedded structs.
+// for that. So a struct per ID type embeds the generic Person, which is exported because GORM
+// ignores unexported embedded structs. P is the pointer to that struct.
 
 type (
 	snowflakePerson struct {
-		Person[idtype.Snowflake, snowflakePerson]
+		Person[idtype.Snowflake, *snowflakePerson]
 	}
 	snowflakeSIPerson struct {
-		Person[idtype.SnowflakeSI, snowflakeSIPerson]
+		Person[idtype.SnowflakeSI, *snowflakeSIPerson]
 	}
 	uid60Person struct {
-		Person[idtype.UID60, uid60Person]
+		Person[idtype.UID60, *uid60Person]
 	}
 	spread64Person struct {
-		Person[idtype.Spread64, spread64Person]
+		Person[idtype.Spread64, *spread64Person]
 	}
-	snoPerson            struct{ Person[idtype.Sno, snoPerson] }
+	snoPerson            struct{ Person[idtype.Sno, *snoPerson] }
 	typedSnowflakePerson struct {
-		Person[idtype.SnowflakeOf[idtest.Order], typedSnowflakePerson]
+		Person[idtype.SnowflakeOf[idtest.Order], *typedSnowflakePerson]
 	}
 	typedSnoPerson struct {
-		Person[typedSno, typedSnoPerson]
+		Person[typedSno, *typedSnoPerson]
 	}
 	uuidPerson struct {
-		Person[idtype.UUID, uuidPerson]
+		Person[idtype.UUID, *uuidPerson]
 	}
 	typedUUIDPerson struct {
-		Person[idtype.UUIDOf[idtest.Order], typedUUIDPerson]
+		Person[idtype.UUIDOf[idtest.Order], *typedUUIDPerson]
 	}
 	ownSnowflakePerson struct {
-		Person[orderID, ownSnowflakePerson]
+		Person[orderID, *ownSnowflakePerson]
 	}
 	ownSnoPerson struct {
-		Person[customerID, ownSnoPerson]
+		Person[customerID, *ownSnoPerson]
 	}
 )
 
@@ -62,7 +62,7 @@ type company[T sqltypes.ID] struct {
 	Name string
 }
 
-type Person[T sqltypes.ID, N any] struct {
+type Person[T sqltypes.ID, P any] struct {
 	ID   T
 	Name string
 
@@ -75,14 +75,14 @@ type Person[T sqltypes.ID, N any] struct {
 	Detail   *detail[T]   `gorm:"foreignKey:ID"`       // has the same key
 
 	ManagerID sqltypes.Optional[T]
-	Manager   *N  // belongs to another person
-	Team      []N `gorm:"foreignKey:ManagerID"`
+	Manager   P   // belongs to another person
+	Team      []P `gorm:"foreignKey:ManagerID"`
 
 	// A join table that GORM creates, and a join table with its own ID.
 	Tags  []*tag[T]  `gorm:"many2many:person_tags;joinForeignKey:PersonID;joinReferences:TagID"`
 	Clubs []*club[T] `gorm:"many2many:memberships;joinForeignKey:PersonID;joinReferences:ClubID"`
 	// Both sides are people.
-	Friends []*N `gorm:"many2many:friendships;joinForeignKey:PersonID;joinReferences:FriendID"`
+	Friends []P `gorm:"many2many:friendships;joinForeignKey:PersonID;joinReferences:FriendID"`
 }
 
 type passport[T sqltypes.ID] struct {
@@ -128,7 +128,7 @@ type membership[T sqltypes.ID] struct {
 }
 
 func (company[T]) TableName() string    { return "companies" }
-func (Person[T, N]) TableName() string  { return "people" }
+func (Person[T, P]) TableName() string  { return "people" }
 func (passport[T]) TableName() string   { return "passports" }
 func (order[T]) TableName() string      { return "orders" }
 func (picture[T]) TableName() string    { return "pictures" }
@@ -138,31 +138,31 @@ func (club[T]) TableName() string       { return "clubs" }
 func (membership[T]) TableName() string { return "memberships" }
 
 // generic returns the generic struct that a person embeds.
-func (p *Person[T, N]) generic() *Person[T, N] { return p }
+func (p *Person[T, P]) generic() *Person[T, P] { return p }
 
 // in returns the generic struct in a person. It uses a type assertion, because a
-// constraint that N embeds the struct would make N depend on T.
-func (k peopleOf[T, N]) in(n *N) *Person[T, N] {
-	return any(n).(interface{ generic() *Person[T, N] }).generic()
+// constraint that P has the method would make P depend on T.
+func (k of[T, P]) in(n P) *Person[T, P] {
+	return any(n).(interface{ generic() *Person[T, P] }).generic()
 }
 
-func (k peopleOf[T, N]) newPerson(p Person[T, N]) *N {
-	n := new(N)
+func (k of[T, P]) newPerson(p Person[T, P]) P {
+	n := k.blank()
 	*k.in(n) = p
 	return n
 }
 
-func (k peopleOf[T, N]) named(name string) *N { return k.newPerson(Person[T, N]{Name: name}) }
+func (k of[T, P]) named(name string) P { return k.newPerson(Person[T, P]{Name: name}) }
 
-func (k peopleOf[T, N]) byID(id T) *N { return k.newPerson(Person[T, N]{ID: id}) }
+func (k of[T, P]) byID(id T) P { return k.newPerson(Person[T, P]{ID: id}) }
 
-func (k peopleOf[T, N]) graphModels() []any {
-	return []any{&company[T]{}, new(N), &passport[T]{}, &order[T]{}, &picture[T]{}, &detail[T]{}, &tag[T]{}, &club[T]{}, &membership[T]{}}
+func (k of[T, P]) graphModels() []any {
+	return []any{&company[T]{}, k.blank(), &passport[T]{}, &order[T]{}, &picture[T]{}, &detail[T]{}, &tag[T]{}, &club[T]{}, &membership[T]{}}
 }
 
 // newGraph returns a person with at least one association of each kind.
-func (k peopleOf[T, N]) newGraph() *N {
-	return k.newPerson(Person[T, N]{
+func (k of[T, P]) newGraph() P {
+	return k.newPerson(Person[T, P]{
 		Name:     "Ada",
 		Company:  &company[T]{Name: "Engines"},
 		Passport: &passport[T]{Number: "1815"},
@@ -173,13 +173,13 @@ func (k peopleOf[T, N]) newGraph() *N {
 		Pictures: []picture[T]{{File: "portrait.png"}, {File: "house.png"}},
 		Detail:   &detail[T]{Notes: "mathematician"},
 		Manager:  k.named("Charles"),
-		Team: []N{
-			*k.newPerson(Person[T, N]{Name: "Luigi", Orders: []order[T]{{Item: "paper"}}}),
-			*k.named("Mary"),
+		Team: []P{
+			k.newPerson(Person[T, P]{Name: "Luigi", Orders: []order[T]{{Item: "paper"}}}),
+			k.named("Mary"),
 		},
 		Tags:    []*tag[T]{{Name: "first"}, {Name: "poet"}},
 		Clubs:   []*club[T]{{Name: "Royal"}},
-		Friends: []*N{k.named("Michael"), k.named("Augustus")},
+		Friends: []P{k.named("Michael"), k.named("Augustus")},
 	})
 }
 
@@ -254,7 +254,7 @@ func newContact[T sqltypes.ID](email, name string) contact[T] {
 }
 
 // contacts returns the IDs and the names of the rows by email.
-func (k of[T]) contacts(t *testing.T, g *gorm.DB) (ids map[string]T, names map[string]string) {
+func (k of[T, P]) contacts(t *testing.T, g *gorm.DB) (ids map[string]T, names map[string]string) {
 	t.Helper()
 	ids, names = map[string]T{}, map[string]string{}
 	var rows []contact[T]
@@ -284,10 +284,10 @@ type letter[T sqltypes.ID] struct {
 func (sender[T]) TableName() string { return "senders" }
 func (letter[T]) TableName() string { return "letters" }
 
-func (k of[T]) createTables(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) createTables(t *testing.T, g *gorm.DB) {
 	t.Helper()
-	must(t, g.SetupJoinTable(k.person, "Clubs", &membership[T]{}))
-	must(t, g.AutoMigrate(slices.Concat(k.people, k.formModels(), []any{
+	must(t, g.SetupJoinTable(k.blank(), "Clubs", &membership[T]{}))
+	must(t, g.AutoMigrate(slices.Concat(k.graphModels(), k.formModels(), []any{
 		&thing[T]{}, &owner[T]{}, &profile[T]{}, &account[T]{}, &item[T]{}, // things and shared keys
 		&contact[T]{}, &call[T]{}, // upserts
 		&sender[T]{}, &letter[T]{}, // pages

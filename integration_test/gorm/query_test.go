@@ -20,14 +20,14 @@ import (
 )
 
 // GORM finds rows by their IDs with every kind of condition.
-func (k peopleOf[T, N]) query(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) query(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
-	luigi, mary, charles := k.in(&a.Team[0]), k.in(&a.Team[1]), k.in(a.Manager)
+	luigi, mary, charles := k.in(a.Team[0]), k.in(a.Team[1]), k.in(a.Manager)
 	friend := k.in(a.Friends[0]).ID
 	team := []T{luigi.ID, mary.ID}
-	people := g.Model(new(N)).Session(&gorm.Session{})
+	people := g.Model(k.blank()).Session(&gorm.Session{})
 	var zero T
 
 	// One row by its ID, and no row by another ID.
@@ -50,16 +50,16 @@ func (k peopleOf[T, N]) query(t *testing.T, g *gorm.DB) {
 		plucks(t, name, by(a.ID), "name", "Ada")
 		plucks[string](t, name+", unknown ID", by(other), "name")
 	}
-	for name, first := range map[string]func(dest *N) *gorm.DB{
-		"First":           func(p *N) *gorm.DB { return g.First(p, a.ID) },
-		"First, in chain": func(p *N) *gorm.DB { return g.Where("id = ?", a.ID).First(p) },
-		"Take":            func(p *N) *gorm.DB { return g.Take(p, "id = ?", a.ID) },
-		"Find":            func(p *N) *gorm.DB { return g.Find(p, a.ID) },
-		"set":             func(p *N) *gorm.DB { k.in(p).ID = a.ID; return g.First(p) },
+	for name, first := range map[string]func(dest P) *gorm.DB{
+		"First":           func(p P) *gorm.DB { return g.First(p, a.ID) },
+		"First, in chain": func(p P) *gorm.DB { return g.Where("id = ?", a.ID).First(p) },
+		"Take":            func(p P) *gorm.DB { return g.Take(p, "id = ?", a.ID) },
+		"Find":            func(p P) *gorm.DB { return g.Find(p, a.ID) },
+		"set":             func(p P) *gorm.DB { k.in(p).ID = a.ID; return g.First(p) },
 	} {
-		var n N
-		if err := first(&n).Error; err != nil || k.in(&n).ID != a.ID || k.in(&n).Name != "Ada" {
-			t.Errorf("%s: got %+v, %v, want %v", name, k.in(&n), err, a.ID)
+		n := k.blank()
+		if err := first(n).Error; err != nil || k.in(n).ID != a.ID || k.in(n).Name != "Ada" {
+			t.Errorf("%s: got %+v, %v, want %v", name, k.in(n), err, a.ID)
 		}
 	}
 
@@ -80,9 +80,9 @@ func (k peopleOf[T, N]) query(t *testing.T, g *gorm.DB) {
 		"equal to a zero Optional": {people.Where("manager_id = ?", sqltypes.Optional[T]{}), nil},
 		"Optional":                 {people.Where("manager_id = ?", luigi.ManagerID), []string{"Luigi", "Mary"}},
 		"Null":                     {people.Where("manager_id = ?", sql.Null[T]{V: a.ID, Valid: true}), []string{"Luigi", "Mary"}},
-		"structs":                  {people.Where([]N{*k.byID(mary.ID)}), []string{"Mary"}},
-		"struct with an Optional":  {people.Where(k.newPerson(Person[T, N]{ManagerID: luigi.ManagerID})), []string{"Luigi", "Mary"}},
-		"struct's named fields":    {people.Where(k.newPerson(Person[T, N]{Name: "Mary", ManagerID: sqltypes.OptionalOf(a.ID)}), "manager_id"), []string{"Luigi", "Mary"}},
+		"structs":                  {people.Where([]P{k.byID(mary.ID)}), []string{"Mary"}},
+		"struct with an Optional":  {people.Where(k.newPerson(Person[T, P]{ManagerID: luigi.ManagerID})), []string{"Luigi", "Mary"}},
+		"struct's named fields":    {people.Where(k.newPerson(Person[T, P]{Name: "Mary", ManagerID: sqltypes.OptionalOf(a.ID)}), "manager_id"), []string{"Luigi", "Mary"}},
 		"named argument":           {people.Where("id = @id OR manager_id = @id", sql.Named("id", a.ID)), []string{"Ada", "Luigi", "Mary"}},
 		"named slice":              {people.Where("id IN @ids", map[string]any{"ids": team}), []string{"Luigi", "Mary"}},
 		"named fields":             {people.Where("id = @ID OR manager_id = @ID", struct{ ID T }{a.ID}), []string{"Ada", "Luigi", "Mary"}},
@@ -118,8 +118,8 @@ func (k peopleOf[T, N]) query(t *testing.T, g *gorm.DB) {
 
 	// A zero ID is no condition, and an update or delete needs a condition.
 	for name, tx := range map[string]*gorm.DB{
-		"Delete":            g.Delete(new(N)),
-		"Delete of a slice": g.Delete(&[]N{*new(N)}),
+		"Delete":            g.Delete(k.blank()),
+		"Delete of a slice": g.Delete(&[]P{k.blank()}),
 		"Update":            people.Update("name", "x"),
 		"Updates":           g.Model(k.byID(zero)).Updates(map[string]any{"name": "x"}),
 	} {
@@ -128,10 +128,10 @@ func (k peopleOf[T, N]) query(t *testing.T, g *gorm.DB) {
 	if isPostgres(g) { // SQLite has no row locks
 		must(t, g.Transaction(func(tx *gorm.DB) error {
 			locking := clause.Locking{Strength: clause.LockingStrengthUpdate}
-			must(t, tx.Clauses(locking).First(new(N), a.ID).Error)
+			must(t, tx.Clauses(locking).First(k.blank(), a.ID).Error)
 			locking.Options = clause.LockingOptionsNoWait
-			fails(t, "a locked row", g.Clauses(locking).First(new(N), a.ID).Error, nil, "")
-			return g.Clauses(locking).First(new(N), mary.ID).Error
+			fails(t, "a locked row", g.Clauses(locking).First(k.blank(), a.ID).Error, nil, "")
+			return g.Clauses(locking).First(k.blank(), mary.ID).Error
 		}))
 	}
 
@@ -162,14 +162,14 @@ func (k peopleOf[T, N]) query(t *testing.T, g *gorm.DB) {
 }
 
 // Preload and Joins load the associations that match their conditions.
-func (k peopleOf[T, N]) loading(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) loading(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
-	mary, friend := k.in(&a.Team[1]), k.in(a.Friends[1])
+	mary, friend := k.in(a.Team[1]), k.in(a.Friends[1])
 	brass := a.Orders[1].ID
-	first := func(tx *gorm.DB, id T) *Person[T, N] {
-		n := new(N)
+	first := func(tx *gorm.DB, id T) *Person[T, P] {
+		n := k.blank()
 		must(t, tx.First(n, "people.id = ?", id).Error)
 		return k.in(n)
 	}
@@ -192,11 +192,11 @@ func (k peopleOf[T, N]) loading(t *testing.T, g *gorm.DB) {
 		"another's ID":      {g.Preload("Orders", "person_id = ?", mary.ID), [6]int{}},
 		"scope of a window": {g.Preload("Orders", func(tx *gorm.DB) *gorm.DB { return gormplugin.PageBefore("", *new(T))(tx).Limit(1) }), [6]int{1}},
 	} {
-		var people []N
+		var people []P
 		must(t, c.tx.Find(&people, []T{a.ID, friend.ID}).Error)
 		equal(t, name, len(people), 2)
 		for i := range people {
-			p, want := k.in(&people[i]), c.want
+			p, want := k.in(people[i]), c.want
 			if p.ID != a.ID {
 				want = [6]int{}
 			}
@@ -207,18 +207,19 @@ func (k peopleOf[T, N]) loading(t *testing.T, g *gorm.DB) {
 	equal(t, "Preload of single rows", []any{p.Company, p.Passport, p.Detail, k.in(p.Manager).ID}, []any{a.Company, a.Passport, a.Detail, k.in(a.Manager).ID})
 	equal(t, "Preload of nested rows", len(p.Orders[0].Pictures)+len(p.Orders[1].Pictures), 1)
 	p = first(g.Preload("Team", func(tx *gorm.DB) *gorm.DB { return tx.Order("name") }).Preload("Team.Orders", "item <> ?", "x").Preload("Team.Manager.Orders.Pictures"), a.ID)
-	if len(p.Team) != 2 || len(k.in(&p.Team[0]).Orders) != 1 || len(k.in(&p.Team[1]).Orders) != 0 || len(k.in(k.in(&p.Team[1]).Manager).Orders) != 2 {
+	if len(p.Team) != 2 || len(k.in(p.Team[0]).Orders) != 1 || len(k.in(p.Team[1]).Orders) != 0 || len(k.in(k.in(p.Team[1]).Manager).Orders) != 2 {
 		t.Errorf("nested Preload: got %+v", p)
 	}
-	people, err := gorm.G[N](g).Preload("Orders", func(db gorm.PreloadBuilder) error { db.Where("id = ?", brass); return nil }).Where("id = ?", a.ID).Find(t.Context())
-	if err != nil || len(people) != 1 || len(k.in(&people[0]).Orders) != 1 {
+	people, err := gorm.G[P](g).Preload("Orders", func(db gorm.PreloadBuilder) error { db.Where("id = ?", brass); return nil }).Where("id = ?", a.ID).Find(t.Context())
+	if err != nil || len(people) != 1 || len(k.in(people[0]).Orders) != 1 {
 		t.Errorf("G.Preload: got %v, %v", people, err)
 	}
 
 	// Joins omits associations that don't match. InnerJoins omits the row, too.
 	p = first(g.Joins("Company").Joins("Manager").Joins("Passport"), a.ID)
 	equal(t, "Joins", []any{p.Company, p.Passport, k.in(p.Manager).Name}, []any{a.Company, a.Passport, "Charles"})
-	if p = first(g.Joins("Company").Joins("Manager"), friend.ID); p.Company != nil || p.Manager != nil || !p.ManagerID.IsZero() {
+	nobody := any(*new(P))
+	if p = first(g.Joins("Company").Joins("Manager"), friend.ID); p.Company != nil || any(p.Manager) != nobody || !p.ManagerID.IsZero() {
 		t.Errorf("Joins without partners: got %+v", p)
 	}
 	own, other := a.Company.ID, mary.ID
@@ -241,25 +242,25 @@ func (k peopleOf[T, N]) loading(t *testing.T, g *gorm.DB) {
 		"SQL, subquery": {g.Joins("join (?) o on o.person_id = people.id", g.Model(&order[T]{}).Where("id = ?", brass)), []*company[T]{nil}},
 		"through":       {g.Joins("Manager").Joins("Manager.Company").Joins("Company"), []*company[T]{a.Company}},
 	} {
-		var people []N
+		var people []P
 		must(t, c.tx.Find(&people, "people.id = ?", a.ID).Error)
 		var got []*company[T]
 		for i := range people {
-			equal(t, "Joins, "+name, k.in(&people[i]).ID, a.ID)
-			got = append(got, k.in(&people[i]).Company)
+			equal(t, "Joins, "+name, k.in(people[i]).ID, a.ID)
+			got = append(got, k.in(people[i]).Company)
 		}
 		equal(t, "Joins, "+name, got, c.want)
 	}
 }
 
 // IDs can be scanned into every kind of destination.
-func (k peopleOf[T, N]) scanning(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) scanning(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
 	boss := k.in(a.Manager).ID
 	// Ada has a manager, Charles has none.
-	both := g.Model(new(N)).Where("id IN ?", []T{a.ID, boss}).Order("name").Session(&gorm.Session{})
+	both := g.Model(k.blank()).Where("id IN ?", []T{a.ID, boss}).Order("name").Session(&gorm.Session{})
 	plucks(t, "IDs", both, "id", a.ID, boss)
 	plucks(t, "pointers", both, "id", &a.ID, &boss)
 	plucks(t, "sql.Null", both, "manager_id", sql.Null[T]{V: boss, Valid: true}, sql.Null[T]{})
@@ -310,7 +311,7 @@ func (k peopleOf[T, N]) scanning(t *testing.T, g *gorm.DB) {
 	}
 	var count int64
 	for name, tx := range map[string]*gorm.DB{
-		"model": g.Model(new(N)).Order("name"),
+		"model": g.Model(k.blank()).Order("name"),
 		"table": g.Table("people").Order("name"),
 		"Raw":   g.Raw("select * from people order by name"),
 	} {
@@ -321,9 +322,9 @@ func (k peopleOf[T, N]) scanning(t *testing.T, g *gorm.DB) {
 		}
 	}
 	row := map[string]any{}
-	must(t, g.Model(new(N)).Take(&row, "id = ?", a.ID).Error)
+	must(t, g.Model(k.blank()).Take(&row, "id = ?", a.ID).Error)
 	equal(t, "map", row["id"], stored(a.ID))
-	plucks(t, "by the ID in a map", g.Model(new(N)).Where(map[string]any{"id": row["id"]}), "name", "Ada")
+	plucks(t, "by the ID in a map", g.Model(k.blank()).Where(map[string]any{"id": row["id"]}), "name", "Ada")
 
 	// Single rows and batches.
 	rows, err := both.Rows()
@@ -331,28 +332,28 @@ func (k peopleOf[T, N]) scanning(t *testing.T, g *gorm.DB) {
 	defer rows.Close()
 	var scanned []T
 	for rows.Next() {
-		n := new(N)
+		n := k.blank()
 		must(t, g.ScanRows(rows, n))
 		scanned = append(scanned, k.in(n).ID)
 	}
 	must(t, rows.Err())
 	equal(t, "ScanRows", scanned, []T{a.ID, boss})
-	var batch []N
+	var batch []P
 	seen, batches := map[T]bool{}, 0
 	must(t, g.FindInBatches(&batch, 2, func(tx *gorm.DB, _ int) error {
 		batches++
 		for i := range batch {
-			seen[k.in(&batch[i]).ID] = true
-			k.in(&batch[i]).Name += "."
+			seen[k.in(batch[i]).ID] = true
+			k.in(batch[i]).Name += "."
 		}
 		return tx.Save(&batch).Error
 	}).Error)
-	must(t, g.Model(new(N)).Where("name like ?", "%_.").Where("name not like ?", "%..").Count(&count).Error)
+	must(t, g.Model(k.blank()).Where("name like ?", "%_.").Where("name not like ?", "%..").Count(&count).Error)
 	equal(t, "FindInBatches: IDs, batches and saved rows", [3]int{len(seen), batches, int(count)}, [3]int{6, 3, 6})
 }
 
 // gorm.G finds, changes and deletes rows by their IDs.
-func (k peopleOf[T, N]) genericQuery(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) genericQuery(t *testing.T, g *gorm.DB) {
 	ctx := t.Context()
 	things := make([]thing[T], 7)
 	for i := range things {
@@ -415,15 +416,15 @@ func (k peopleOf[T, N]) genericQuery(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, append([]thing[T]{things[0]}, things[2:6]...))
 
 	// Associations.
-	people := gorm.G[N](g)
+	people := gorm.G[P](g)
 	ada := k.newGraph()
-	must(t, people.Create(ctx, ada))
+	must(t, people.Create(ctx, &ada))
 	p := k.in(ada)
 	found, err := people.Where("people.id = ?", p.ID).Joins(clause.LeftJoin.Association("Company"), nil).Joins(clause.LeftJoin.Association("Manager"), nil).
 		Preload("Orders", func(q gorm.PreloadBuilder) error { q.Order("item desc"); return nil }).Preload("Orders.Pictures", nil).
 		Preload("Tags", nil).Preload("Clubs", nil).Preload("Passport", nil).First(ctx)
 	must(t, err)
-	f := k.in(&found)
+	f := k.in(found)
 	p.Orders[1].Pictures = []picture[T]{} // as Preload sets it
 	equal(t, "associations", []any{f.ID, f.Company, k.in(f.Manager).ID, f.Orders, len(f.Tags), f.Clubs, f.Passport},
 		[]any{p.ID, p.Company, k.in(p.Manager).ID, p.Orders, 2, p.Clubs, p.Passport})
@@ -442,7 +443,7 @@ func (k peopleOf[T, N]) genericQuery(t *testing.T, g *gorm.DB) {
 }
 
 // Prepared statements work with IDs repeatedly.
-func (k of[T]) prepared(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) prepared(t *testing.T, g *gorm.DB) {
 	p := g.Session(&gorm.Session{PrepareStmt: true})
 	var all []thing[T]
 	for i := range 3 {
@@ -470,7 +471,7 @@ func (k of[T]) prepared(t *testing.T, g *gorm.DB) {
 }
 
 // The log shows an ID in the form of the database. The logged statement can be run unchanged.
-func (k of[T]) log(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) log(t *testing.T, g *gorm.DB) {
 	logged := func(name, kind, want string, run func(g *gorm.DB) *gorm.DB) {
 		t.Helper()
 		r := pgtest.NewRecorder()
@@ -538,7 +539,7 @@ func TestPool(t *testing.T) {
 }
 
 // A softly deleted row keeps its ID. Queries by ID don't find it. It can be restored.
-func (k of[T]) softDelete(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) softDelete(t *testing.T, g *gorm.DB) {
 	ada := sender[T]{Name: "Ada", Letters: []letter[T]{{Code: "a"}, {Code: "b"}, {Code: "c"}, {Code: "d"}, {Code: "e"}, {Code: "f"}}}
 	must(t, g.Create(&ada).Error)
 	var ids []T

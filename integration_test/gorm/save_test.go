@@ -11,7 +11,7 @@ import (
 )
 
 // Save creates rows without an ID or with an unknown ID, and updates the others.
-func (k of[T]) save(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) save(t *testing.T, g *gorm.DB) {
 	preset := k.ids(t, 3)
 	one, two, four, five := &thing[T]{Name: "one"}, &thing[T]{Name: "two"}, &thing[T]{Name: "selected"}, &thing[T]{Name: "no hooks"}
 	must(t, g.Save(one).Error)
@@ -42,7 +42,7 @@ func (k of[T]) save(t *testing.T, g *gorm.DB) {
 }
 
 // FirstOrCreate creates a missing row with an ID, and returns the ID of an existing row.
-func (k of[T]) firstOrCreate(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) firstOrCreate(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 3)
 	var zero T
 	var all []thing[T]
@@ -91,7 +91,7 @@ func (k of[T]) firstOrCreate(t *testing.T, g *gorm.DB) {
 }
 
 // After a rollback the structs keep their IDs, and can be inserted again.
-func (k of[T]) transaction(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) transaction(t *testing.T, g *gorm.DB) {
 	failed := errors.New("failed on purpose")
 	kept, dropped, inner, again := thing[T]{Name: "kept"}, thing[T]{Name: "dropped"}, thing[T]{Name: "inner"}, thing[T]{Name: "again"}
 	must(t, g.Transaction(func(tx *gorm.DB) error {
@@ -188,11 +188,11 @@ func (p *hookedPart[T]) BeforeCreate(*gorm.DB) error {
 
 // Hooks see the IDs of the rows and may replace them, also without GORM's transaction, which
 // begins in a callback.
-func (k of[T]) hooks(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) hooks(t *testing.T, g *gorm.DB) {
 	set := k.ids(t, 4)
 	for name, g := range map[string]*gorm.DB{
 		"transaction":             g,
-		"no transaction":          withConfig(t, g, gorm.Config{SkipDefaultTransaction: true}, k.bind(t)),
+		"no transaction":          with(t, g, gorm.Config{SkipDefaultTransaction: true}, bindings(t)...),
 		"session, no transaction": g.Session(&gorm.Session{SkipDefaultTransaction: true}),
 	} {
 		for _, table := range []string{"hooked_parts", "hooked", "traces"} {
@@ -237,7 +237,7 @@ func (k of[T]) hooks(t *testing.T, g *gorm.DB) {
 				h.Parts = []hookedPart[T]{} // as Preload sets it
 			}
 		}
-		rowsAre(t, g.Preload("Parts", func(g *gorm.DB) *gorm.DB { return g.Order("id") }), all)
+		finds(t, name+": rows", g.Preload("Parts", func(g *gorm.DB) *gorm.DB { return g.Order("id") }).Order("name"), all...)
 		counts(t, g, "hooked h join traces t on t.hooked_id = h.id", len(all))
 	}
 

@@ -26,7 +26,7 @@ type archive[T sqltypes.ID] struct {
 
 // archive creates a sender for each ID. A letter has the ID of its sender, so that pages by
 // either ID are the same.
-func (k of[T]) archive(t *testing.T, g *gorm.DB, n int) *archive[T] {
+func (k of[T, P]) archive(t *testing.T, g *gorm.DB, n int) *archive[T] {
 	t.Helper()
 	a := &archive[T]{minted: map[T]time.Time{}, kind: map[T]string{}}
 	r := idtest.Rand(k.Name)
@@ -64,7 +64,7 @@ const pageSize = 3
 // A scope is an argument of db.Scopes.
 type scope = func(*gorm.DB) *gorm.DB
 
-func (k of[T]) minted(column string, from, to time.Time) scope {
+func (k of[T, P]) minted(column string, from, to time.Time) scope {
 	return gormplugin.CreatedBetweenIn(k.Layout, column, from, to)
 }
 
@@ -73,7 +73,7 @@ type pager = func(column string) scope
 
 // Pages that begin with a zero cursor contain each row once, in the order of the column, even
 // if rows are inserted and deleted between the pages.
-func (k of[T]) pages(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) pages(t *testing.T, g *gorm.DB) {
 	a := k.archive(t, g, 21)
 	if k.Layout == nil && (!strings.HasPrefix(k.Stored(a.ids[0]), "-") || strings.HasPrefix(k.Stored(a.ids[20]), "-")) {
 		t.Fatalf("expected negative and positive IDs, got %v", a.ids)
@@ -246,7 +246,7 @@ func lastIndex(s []int, v int) int {
 }
 
 // A time window restricts queries, updates and deletes.
-func (k of[T]) windows(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) windows(t *testing.T, g *gorm.DB) {
 	a := k.archive(t, g, 12)
 	at := func(i int) time.Time { return a.minted[a.ids[i]] }
 	minted := k.minted
@@ -340,7 +340,7 @@ func (k of[T]) windows(t *testing.T, g *gorm.DB) {
 }
 
 // For windows and pages, Postgres uses the index of the key without planner settings.
-func (k of[T]) windowPlan(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) windowPlan(t *testing.T, g *gorm.DB) {
 	start := k.First.AddDate(1, 0, 0)
 	things := make([]thing[T], 5000)
 	for i := range things {

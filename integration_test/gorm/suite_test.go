@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"runtime"
@@ -62,27 +61,20 @@ var (
 type test struct {
 	name  string
 	run   func(t *testing.T, g *gorm.DB)
-	on    []string // the clients
-	empty bool     // the database has no tables
-	each  bool     // it reads catalogs or plans, so it runs on each version of Postgres
-	only  subset
+	on    []string    // the clients
+	empty bool        // the database has no tables
+	each  bool        // it reads catalogs or plans, so it runs on each version of Postgres
+	only  func() bool // reports whether it is for this ID type; nil: for all of them
 }
 
-// A subset are the ID types of a test.
-type subset int
-
-const (
-	all    subset = iota
-	byTime        // ID types that sort by time
-	plain         // ID types that aren't structs, which GORM takes for models in a list of conditions
-)
-
 // tests returns the tests of the type. The other files have their methods.
-func (k of[T]) tests() []test {
+func (k of[T, P]) tests() []test {
 	wide, narrow := wideClients, narrowClients
 	return []test{
 		{name: "Create", run: k.create, on: wide},
 		{name: "DefaultKeys", run: k.defaultKeys, on: narrow, empty: true},
+		{name: "Parallel", run: k.parallel, on: narrow},
+
 		{name: "Save", run: k.save, on: narrow},
 		{name: "FirstOrCreate", run: k.firstOrCreate, on: narrow},
 		{name: "Transaction", run: k.transaction, on: narrow},
@@ -90,59 +82,49 @@ func (k of[T]) tests() []test {
 
 		{name: "Forms", run: k.forms, on: wide},
 
+		{name: "Graph", run: k.graph, on: wide},
 		{name: "SharedKey", run: k.sharedKey, on: narrow},
+		{name: "SaveAssociations", run: k.saveAssociations, on: narrow},
+		{name: "Associations", run: k.associations, on: narrow, only: k.plain},
+		{name: "Changes", run: k.changes, on: wide},
 
+		{name: "Query", run: k.query, on: wide, only: k.plain},
+		{name: "Loading", run: k.loading, on: wide, only: k.plain},
+		{name: "Scanning", run: k.scanning, on: wide},
+		{name: "GenericQuery", run: k.genericQuery, on: narrow, only: k.plain},
 		{name: "PrepareStmt", run: k.prepared, on: narrow},
-		{name: "Log", run: k.log, on: narrow, only: plain},
-		{name: "SoftDelete", run: k.softDelete, on: narrow, only: plain},
+		{name: "Log", run: k.log, on: narrow, only: k.plain},
+		{name: "SoftDelete", run: k.softDelete, on: narrow, only: k.plain},
 
-		{name: "Pages", run: k.pages, on: narrow, only: plain},
-		{name: "Windows", run: k.windows, on: narrow, only: byTime},
-		{name: "WindowPlan", run: k.windowPlan, on: postgresClients, only: byTime, each: true},
+		{name: "Pages", run: k.pages, on: narrow, only: k.plain},
+		{name: "Windows", run: k.windows, on: narrow, only: k.byTime},
+		{name: "WindowPlan", run: k.windowPlan, on: postgresClients, only: k.byTime, each: true},
 
 		{name: "Upsert", run: k.upsert, on: wide},
 		{name: "UpsertSkipped", run: k.upsertSkipped, on: narrow},
+		{name: "UpsertGraph", run: k.upsertGraph, on: narrow, empty: true},
 		{name: "SkippedGraph", run: k.skippedGraph, on: narrow},
 		{name: "UpsertAfterHook", run: k.upsertAfterHook, on: narrow},
 		{name: "UpsertOfDeleted", run: k.upsertOfDeleted, on: narrow},
 
+		{name: "Collisions", run: k.collisions, on: narrow, empty: true},
+
 		{name: "AutoMigrate", run: k.migrate, on: narrow, empty: true, each: true},
-		{name: "MovedModel", run: k.moved, on: narrow, empty: true, each: true},
-		{name: "MovedFromSerial", run: k.movedFromSerial, on: postgresClients, empty: true, each: true},
-		{name: "MovedFromIdentity", run: k.movedFromIdentity, on: postgresClients, empty: true, each: true},
+		{name: "MovedFromNumbers", run: k.movedFromNumbers, on: narrow, empty: true, each: true, only: k.number},
+		{name: "MovedFromSerial", run: k.movedFromSerial, on: postgresClients, empty: true, each: true, only: k.number},
+		{name: "MovedFromIdentity", run: k.movedFromIdentity, on: postgresClients, empty: true, each: true, only: k.number},
+		{name: "MovedFromUUID", run: k.movedFromUUID, on: narrow, empty: true, each: true, only: k.uuid},
 		{name: "ColumnTags", run: k.columnTags, on: narrow, empty: true, each: true},
 	}
 }
 
-// tests returns the tests of the type. Those above are compiled once for all types with the same
-// underlying type. These are compiled for each type.
-func (k peopleOf[T, N]) tests() []test {
-	wide, narrow := wideClients, narrowClients
-	return append(k.of.tests(), []test{
-		{name: "Graph", run: k.graph, on: wide},
-		{name: "SaveAssociations", run: k.saveAssociations, on: narrow},
-		{name: "Associations", run: k.associations, on: narrow, only: plain},
-		{name: "Changes", run: k.changes, on: wide},
-		{name: "Query", run: k.query, on: wide, only: plain},
-		{name: "Loading", run: k.loading, on: wide, only: plain},
-		{name: "Scanning", run: k.scanning, on: wide},
-		{name: "GenericQuery", run: k.genericQuery, on: narrow, only: plain},
-		{name: "UpsertGraph", run: k.upsertGraph, on: narrow, empty: true},
-		{name: "Collisions", run: k.collisions, on: narrow, empty: true},
-		{name: "Parallel", run: k.parallel, on: narrow},
-	}...)
-}
-
-// An of has the tests of an ID type.
-type of[T idtest.ID[T]] struct {
+// An of has the tests of an ID type. P is the pointer to a person of T, for example
+// *snowflakePerson. The compiler compiles the tests once for all ID types with the same
+// underlying type: pointers share code if the constraint, unlike comparable, has only methods.
+type of[T idtest.ID[T], P any] struct {
 	idtest.Kind[T]
-	bind   func(*testing.T) gormplugin.Binding
-	person any   // a person of T
-	people []any // the models of a graph
+	blank func() P
 }
-
-// A peopleOf has the tests with people. N is the person type for T, for example snowflakePerson.
-type peopleOf[T idtest.ID[T], N any] struct{ of[T] }
 
 // Typed keys with a prefix, Snos with a metabyte, and the caller's own ID types, which are
 // structs.
@@ -169,52 +151,59 @@ func own[T idtest.ID[T], V idtest.ID[V]](base idtest.Kind[T], of func(T) V, id f
 		}}
 }
 
-// Keys of the last four types are filled by the generator of the base type.
-
-func TestSnowflake(t *testing.T) { runAll[snowflakePerson](t, idtest.Snowflake, idtest.Snowflake) }
-func TestSnowflakeSI(t *testing.T) {
-	runAll[snowflakeSIPerson](t, idtest.SnowflakeSI, idtest.SnowflakeSI)
-}
-func TestUID60(t *testing.T)    { runAll[uid60Person](t, idtest.UID60, idtest.UID60) }
-func TestSpread64(t *testing.T) { runAll[spread64Person](t, idtest.Spread64, idtest.Spread64) }
-func TestSno(t *testing.T)      { runAll[snoPerson](t, idtest.Sno, idtest.Sno) }
-func TestTypedSnowflake(t *testing.T) {
-	runAll[typedSnowflakePerson](t, idtest.OrderID, idtest.Snowflake)
-}
-func TestTypedSno(t *testing.T)  { runAll[typedSnoPerson](t, idtest.CustomerID, idtest.Sno) }
-func TestUUID(t *testing.T)      { runAll[uuidPerson](t, idtest.UUID, idtest.UUID) }
-func TestTypedUUID(t *testing.T) { runAll[typedUUIDPerson](t, idtest.OrderUUID, idtest.UUID) }
+func TestSnowflake(t *testing.T)      { runAll[snowflakePerson](t, idtest.Snowflake) }
+func TestSnowflakeSI(t *testing.T)    { runAll[snowflakeSIPerson](t, idtest.SnowflakeSI) }
+func TestUID60(t *testing.T)          { runAll[uid60Person](t, idtest.UID60) }
+func TestSpread64(t *testing.T)       { runAll[spread64Person](t, idtest.Spread64) }
+func TestSno(t *testing.T)            { runAll[snoPerson](t, idtest.Sno) }
+func TestTypedSnowflake(t *testing.T) { runAll[typedSnowflakePerson](t, idtest.OrderID) }
+func TestTypedSno(t *testing.T)       { runAll[typedSnoPerson](t, idtest.CustomerID) }
+func TestUUID(t *testing.T)           { runAll[uuidPerson](t, idtest.UUID) }
+func TestTypedUUID(t *testing.T)      { runAll[typedUUIDPerson](t, idtest.OrderUUID) }
 func TestOwnSnowflake(t *testing.T) {
-	runAll[ownSnowflakePerson](t, own(idtest.Snowflake, func(id idtype.Snowflake) orderID { return orderID{id} }, func(id orderID) idtype.Snowflake { return id.Snowflake }), idtest.Snowflake)
+	runAll[ownSnowflakePerson](t, own(idtest.Snowflake, func(id idtype.Snowflake) orderID { return orderID{id} }, func(id orderID) idtype.Snowflake { return id.Snowflake }))
 }
 func TestOwnSno(t *testing.T) {
-	runAll[ownSnoPerson](t, own(idtest.Sno, func(id idtype.Sno) customerID { return customerID{id} }, func(id customerID) idtype.Sno { return id.Sno }), idtest.Sno)
+	runAll[ownSnoPerson](t, own(idtest.Sno, func(id idtype.Sno) customerID { return customerID{id} }, func(id customerID) idtype.Sno { return id.Sno }))
 }
 
-func runAll[N any, T idtest.ID[T], B idtest.ID[B]](t *testing.T, k idtest.Kind[T], base idtest.Kind[B]) {
-	bind := func(t *testing.T) gormplugin.Binding { return gormplugin.For(must1(t, base.NewGenerator)) }
-	all := peopleOf[T, N]{of[T]{k, bind, new(N), peopleOf[T, N]{}.graphModels()}}
-	all.test(t, all.tests())
+func runAll[N any, T idtest.ID[T]](t *testing.T, k idtest.Kind[T]) {
+	of[T, *N]{k, func() *N { return new(N) }}.test(t)
 }
 
-// isStruct reports whether T is a struct that embeds an ID.
-func (of[T]) isStruct() bool { return reflect.TypeFor[T]().Kind() == reflect.Struct }
+// bindings returns generators of the formats. They also fill typed keys and the caller's own ID
+// types.
+func bindings(t *testing.T) []gormplugin.Binding {
+	return []gormplugin.Binding{
+		gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(must1(t, idtest.SnowflakeSI.NewGenerator)),
+		gormplugin.For(must1(t, idtest.UID60.NewGenerator)), gormplugin.For(must1(t, idtest.Spread64.NewGenerator)),
+		gormplugin.For(must1(t, idtest.Sno.NewGenerator)), gormplugin.For(must1(t, idtest.UUID.NewGenerator)),
+	}
+}
+
+// Some tests are only for ID types that sort by time, that aren't structs, which GORM takes for
+// models in a list of conditions, or that have one type of column.
+
+func (k of[T, P]) byTime() bool { return k.Layout != nil }
+func (of[T, P]) plain() bool    { return reflect.TypeFor[T]().Kind() != reflect.Struct }
+func (k of[T, P]) number() bool { return k.Column == "bigint" }
+func (k of[T, P]) uuid() bool   { return k.Column == "uuid" }
 
 // test runs the tests as parallel subtests with names such as
 // Create/codec/pg17 and Create/SQLite.
-func (k of[T]) test(t *testing.T, tests []test) {
+func (k of[T, P]) test(t *testing.T) {
 	t.Parallel()
 	var file sqlitetest.Schema
 	template := pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
 		k.createTables(t, db.GORM(t, &gorm.Config{Logger: logger.Discard}))
 	})
-	for _, c := range tests {
-		if c.only == byTime && k.Layout == nil || c.only == plain && k.isStruct() {
+	for _, c := range k.tests() {
+		if c.only != nil && !c.only() {
 			continue
 		}
 		run := func(t *testing.T, g *gorm.DB) {
-			must(t, g.Use(gormplugin.New(k.bind(t))))
-			must(t, g.SetupJoinTable(k.person, "Clubs", &membership[T]{}))
+			must(t, g.Use(gormplugin.New(bindings(t)...)))
+			must(t, g.SetupJoinTable(k.blank(), "Clubs", &membership[T]{}))
 			c.run(t, g)
 		}
 		wide := len(c.on) == len(wideClients)
@@ -277,12 +266,7 @@ func onClients(t *testing.T, list []string, f func(t *testing.T, g *gorm.DB)) {
 func isPostgres(g *gorm.DB) bool { return g.Name() == "postgres" }
 
 // with returns GORM on the same database, with the plugin and other generators.
-func with(t *testing.T, g *gorm.DB, bindings ...gormplugin.Binding) *gorm.DB {
-	t.Helper()
-	return withConfig(t, g, gorm.Config{}, bindings...)
-}
-
-func withConfig(t *testing.T, g *gorm.DB, config gorm.Config, bindings ...gormplugin.Binding) *gorm.DB {
+func with(t *testing.T, g *gorm.DB, config gorm.Config, bindings ...gormplugin.Binding) *gorm.DB {
 	t.Helper()
 	pool, err := g.DB()
 	must(t, err)
@@ -297,30 +281,16 @@ func withConfig(t *testing.T, g *gorm.DB, config gorm.Config, bindings ...gormpl
 	return other
 }
 
-// A script is a generator that returns a list of IDs, and fails after the last one.
-type script[T any] struct{ ids []T }
+// A noIDs is a generator that fails.
+type noIDs[T any] struct{}
 
-func scripted[T any](ids ...T) *script[T] { return &script[T]{ids} }
+var errNoIDs = errors.New("the generator has no IDs")
 
-var errUsedUp = errors.New("the script has no further ID")
-
-func (s *script[T]) Next() (T, error) {
-	var id [1]T
-	_, err := s.Fill(context.Background(), id[:])
-	return id[0], err
-}
-
-func (s *script[T]) Fill(_ context.Context, dst []T) (int, error) {
-	n := copy(dst, s.ids)
-	s.ids = s.ids[n:]
-	if n < len(dst) {
-		return n, errUsedUp
-	}
-	return n, nil
-}
+func (noIDs[T]) Next() (id T, err error)                { return id, errNoIDs }
+func (noIDs[T]) Fill(context.Context, []T) (int, error) { return 0, errNoIDs }
 
 // ids returns n IDs with a time in the past, like IDs of an earlier run.
-func (k of[T]) ids(t *testing.T, n int) (ids []T) {
+func (k of[T, P]) ids(t *testing.T, n int) (ids []T) {
 	t.Helper()
 	for i := range n {
 		id, err := k.At(k.First.AddDate(1, 0, i), func(largest int) int { return largest / (i + 1) })
@@ -332,7 +302,7 @@ func (k of[T]) ids(t *testing.T, n int) (ids []T) {
 
 // agree checks that the table contains exactly these structs, and that no two have the
 // same ID.
-func (k of[T]) agree(t *testing.T, g *gorm.DB, want []thing[T]) {
+func (k of[T, P]) agree(t *testing.T, g *gorm.DB, want []thing[T]) {
 	t.Helper()
 	var rows []thing[T]
 	must(t, g.Find(&rows).Error)
@@ -348,12 +318,6 @@ func (k of[T]) agree(t *testing.T, g *gorm.DB, want []thing[T]) {
 			t.Errorf("%s: ID = %v in the struct, %v in the row", w.Name, w.ID, got)
 		}
 	}
-}
-
-// rowsAre compares a table with structs, in the order of their names.
-func rowsAre[M any](t *testing.T, g *gorm.DB, want []M) {
-	t.Helper()
-	finds(t, fmt.Sprintf("rows of %T", want), g.Order("name"), want...)
 }
 
 // equal compares a result with the expected one.

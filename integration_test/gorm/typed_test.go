@@ -57,7 +57,7 @@ func TestTypedKeys(t *testing.T) {
 }
 
 func testTypedKeys(t *testing.T, g *gorm.DB) {
-	withGenerators(t, g)
+	must(t, g.Use(gormplugin.New(bindings(t)...)))
 	models := []any{&payer{}, &invoice{}, &invoicePart{}}
 	must(t, g.AutoMigrate(models...))
 	checkColumns(t, g, map[string]map[string]string{

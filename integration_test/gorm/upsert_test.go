@@ -17,7 +17,7 @@ var (
 
 // If an upsert conflicts on another key than the ID, the struct gets the ID of the row, in
 // every kind of value that Create accepts.
-func (k of[T]) upsert(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) upsert(t *testing.T, g *gorm.DB) {
 	preset := k.ids(t, 1)[0]
 	ways := map[string]clause.OnConflict{
 		"DoUpdates":       {Columns: byEmail, DoUpdates: updateName},
@@ -114,7 +114,7 @@ func condition(sql string) clause.Where {
 
 // If an ON CONFLICT changes no row, a generated ID is reset to zero, and an ID that was set
 // stays.
-func (k of[T]) upsertSkipped(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) upsertSkipped(t *testing.T, g *gorm.DB) {
 	preset := k.ids(t, 1)[0]
 	old := newContact[T]("a", "old")
 	must(t, g.Create(&old).Error)
@@ -189,18 +189,18 @@ func (k of[T]) upsertSkipped(t *testing.T, g *gorm.DB) {
 }
 
 // If an upsert finds an existing row, associations and join tables refer to that row.
-func (k peopleOf[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) upsertGraph(t *testing.T, g *gorm.DB) {
 	must(t, g.AutoMigrate(k.graphModels()...))
 	must(t, g.Exec("create unique index person_name on people (name)").Error)
-	old := []*N{k.named("Ada"), k.named("Grace")}
+	old := []P{k.named("Ada"), k.named("Grace")}
 	must(t, g.Create(old).Error)
-	full := func(name string) *N {
-		return k.newPerson(Person[T, N]{Name: name, Company: &company[T]{Name: "company of " + name}, Passport: &passport[T]{Number: name},
-			Tags: []*tag[T]{{Name: "tag of " + name}}, Clubs: []*club[T]{{Name: "club of " + name}}, Friends: []*N{k.named("friend of " + name)},
+	full := func(name string) P {
+		return k.newPerson(Person[T, P]{Name: name, Company: &company[T]{Name: "company of " + name}, Passport: &passport[T]{Number: name},
+			Tags: []*tag[T]{{Name: "tag of " + name}}, Clubs: []*club[T]{{Name: "club of " + name}}, Friends: []P{k.named("friend of " + name)},
 			Orders: []order[T]{{Item: "order of " + name, Pictures: []picture[T]{{File: name}}}, {Item: "2nd order of " + name}}})
 	}
 	upsert := g.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"name", "company_id"})}).Session(&gorm.Session{})
-	people := []*N{full("Ada"), full("Mary"), full("Grace")}
+	people := []P{full("Ada"), full("Mary"), full("Grace")}
 	must(t, upsert.Create(people[0]).Error)
 	must(t, upsert.Create(people[1:]).Error)
 	equal(t, "upserts of existing rows", []T{k.in(people[0]).ID, k.in(people[2]).ID}, []T{k.in(old[0]).ID, k.in(old[1]).ID})
@@ -218,14 +218,14 @@ func (k peopleOf[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
 		k.memberships(t, g, p.ID, 1)
 		// The structs are the rows.
 		equal(t, p.Name, []T{*p.CompanyID, p.Passport.PersonID, p.Orders[0].PersonID}, []T{p.Company.ID, p.ID, p.ID})
-		plucks(t, p.Name, g.Model(new(N)).Where("id = ?", p.ID), "company_id", p.Company.ID)
+		plucks(t, p.Name, g.Model(k.blank()).Where("id = ?", p.ID), "company_id", p.Company.ID)
 		finds(t, p.Name, g.Where("person_id = ?", p.ID), *p.Passport)
 		finds(t, p.Name, g.Preload("Pictures").Where("person_id = ?", p.ID).Order("item desc"), p.Orders[0], order[T]{p.Orders[1].ID, p.ID, p.Orders[1].Item, []picture[T]{}})
 	}
 }
 
 // If an upsert skips a row, its associations may be new, and the reverse.
-func (k of[T]) skippedGraph(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) skippedGraph(t *testing.T, g *gorm.DB) {
 	old := newContact[T]("a", "old")
 	must(t, g.Create(&old).Error)
 	nothing := g.Clauses(clause.OnConflict{DoNothing: true}).Session(&gorm.Session{})
@@ -247,7 +247,7 @@ func (k of[T]) skippedGraph(t *testing.T, g *gorm.DB) {
 }
 
 // After an upsert, the struct has the ID of the row, even if a hook replaced the ID.
-func (k of[T]) upsertAfterHook(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) upsertAfterHook(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 3)
 	rows := []*contact[T]{{Email: "a", Name: "0", instead: ids[0]}, {Email: "a", Name: "1", instead: ids[1]}, {Email: "a", instead: ids[2]}, {Email: "b", Desk: 1, instead: ids[2]}}
 	update, nothing := clause.OnConflict{Columns: byEmail, UpdateAll: true}, clause.OnConflict{DoNothing: true}
@@ -261,7 +261,7 @@ func (k of[T]) upsertAfterHook(t *testing.T, g *gorm.DB) {
 }
 
 // If an upsert conflicts with a softly deleted row, the struct gets the ID of that row.
-func (k of[T]) upsertOfDeleted(t *testing.T, g *gorm.DB) {
+func (k of[T, P]) upsertOfDeleted(t *testing.T, g *gorm.DB) {
 	ada := sender[T]{Name: "Ada"}
 	must(t, g.Create(&ada).Error)
 	code := []clause.Column{{Name: "code"}}
