@@ -7,6 +7,8 @@ LINTER := .bin/golangci-lint-$(LINTER_VERSION)
 GOVULNCHECK := go run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # make lint runs vet. Without a cache, it takes a quarter of the time to compile.
 TEST := go test -vet=off
+# Inlining would double the time to compile the tests of GORM, which have code for each ID type.
+NO_INLINING := -gcflags=-l
 TOOLS := cd tools && GOWORK=off
 # The race detector needs cgo. Use make test RACE= without cgo.
 RACE := -race
@@ -46,8 +48,9 @@ test: ## unit tests, then integration tests on real Postgres
 	$(MAKE) --no-print-directory unit && $(MAKE) --no-print-directory integration
 
 lint: $(LINTER) ## go vet, static analysis, import rules, links, prose, and whether generated documentation is current
+	@# The linter reads compiled packages. With the flags of make integration, the packages of integration_test are compiled once for both.
 	@for module in $(MODULES); do \
-		echo "lint $$module"; (cd $$module && $(CURDIR)/$(LINTER) run ./...) || exit 1; done
+		echo "lint $$module"; (cd $$module && GOFLAGS="$$GOFLAGS $$([[ $$module != integration_test ]] || echo $(NO_INLINING))" $(CURDIR)/$(LINTER) run ./...) || exit 1; done
 	@# With an int of 32 bits.
 	GOARCH=386 go vet ./...
 	@# tools is outside of the workspace, because its dependencies would raise the versions in the other modules.
@@ -85,13 +88,12 @@ unit: ## unit tests, and one iteration of each benchmark
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
 	@# The longest packages start first. The load test in ./service judges times, so it runs alone.
 	@# CI uses the race detector where our code runs concurrently. The other packages would take twice as long with it.
-	@# Inlining would double the time to compile ./gorm for each ID type.
 	@# The packages of leases wait for a server with a timeout, so they run with as many packages at once as there are cores.
 	@# go test prints the output of a package only when it ends. Tests report waits, such as for an image, in the file progress.
 	@files=$$(mktemp -d); trap 'kill $$tail 2>/dev/null; rm -rf "$$files"' EXIT; touch "$$files/progress"; \
 	tail -f "$$files/progress" & tail=$$!; \
 	export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
-	cd integration_test && status=0; run() { $(TEST) -count=1 -gcflags=-l -timeout 30m "$$@" || status=$$?; }; \
+	cd integration_test && status=0; run() { $(TEST) -count=1 $(NO_INLINING) -timeout 30m "$$@" || status=$$?; }; \
 	run -p $(PACKAGES_AT_ONCE) ./rekey ./hostile ./migrations ./command ./gorm $$(go list ./... | grep -Ev '/(nodelease|pglease|zklease|service)$$'); \
 	run -p $$(getconf _NPROCESSORS_ONLN) $(RACE_ELSEWHERE) ./nodelease ./pglease ./zklease; \
 	run $(RACE_ELSEWHERE) ./service; \
@@ -101,7 +103,7 @@ integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containe
 newest: ## unit tests, and integration tests of pgx, GORM and database/sql, with the newest Go
 	GOTOOLCHAIN=$(NEWEST_GO) $(TEST) ./...
 	@# Without what runs only in CI, which make test runs.
-	cd integration_test && CI= POSTGRES_VERSIONS=17 GOTOOLCHAIN=$(NEWEST_GO) $(TEST) -count=1 -gcflags=-l -timeout 30m ./databasesql ./pgx ./gorm
+	cd integration_test && CI= POSTGRES_VERSIONS=17 GOTOOLCHAIN=$(NEWEST_GO) $(TEST) -count=1 $(NO_INLINING) -timeout 30m ./databasesql ./pgx ./gorm
 
 fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each; FUZZ="sqltypes FuzzScan": one target
 	@# By default, go test spends up to a minute on each input with new coverage, and package regexp has new coverage at random.
