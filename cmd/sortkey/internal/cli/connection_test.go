@@ -1,6 +1,13 @@
 package cli
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
 
 // TestConnStrings checks that correct connection strings are accepted.
 func TestConnStrings(t *testing.T) {
@@ -16,6 +23,24 @@ func TestConnStrings(t *testing.T) {
 	} {
 		if _, err := parseConfig(s); err != nil {
 			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
+
+// The error of a connection is the last one of a server. Without one, it is the last one, without
+// the address.
+func TestLastCause(t *testing.T) {
+	tls, plain := &pgconn.PgError{Message: "with TLS"}, &pgconn.PgError{Message: "without TLS"}
+	first, last := &net.OpError{Op: "dial", Err: errors.New("first")}, &net.OpError{Op: "dial", Err: errors.New("last")}
+	unknown := errors.New("unknown")
+	for _, c := range []struct{ err, want error }{
+		{errors.Join(tls, plain, last), plain},
+		{errors.Join(first, last), last},
+		{errors.Join(last, first, fmt.Errorf("10.0.0.1: %w", unknown)), unknown},
+		{last, last},
+	} {
+		if got := lastCause(c.err, &pgconn.Config{}); got != c.want {
+			t.Errorf("%v: expected %v, got %v", c.err, c.want, got)
 		}
 	}
 }
