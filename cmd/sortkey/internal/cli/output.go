@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,7 +24,6 @@ type Terminal struct {
 	Now    func() time.Time
 
 	visible *visibleWriter // of the results
-	err     error          // the first one of PrintJSON
 }
 
 // NewTerminal returns a terminal that escapes what it prints.
@@ -35,9 +33,9 @@ func NewTerminal(in io.Reader, out, errs io.Writer) *Terminal {
 	return &Terminal{In: in, Out: visible, Errs: newVisibleWriter(errs), Now: time.Now, visible: visible}
 }
 
-// Err returns the first error of printing results. cobra and functions that report progress
+// Err returns the first error of writing results. cobra and functions that report progress
 // ignore them.
-func (c *Terminal) Err() error { return cmp.Or(c.err, c.visible.err) }
+func (c *Terminal) Err() error { return c.visible.err }
 
 // Buffer calls do, and writes the results in large blocks meanwhile. do calls flush before it
 // waits.
@@ -66,9 +64,7 @@ func (c *Terminal) JSON() bool { return c.Output == "json" }
 func (c *Terminal) PrintJSON(v any) error {
 	encoder := json.NewEncoder(c.Out)
 	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(v)
-	c.err = cmp.Or(c.err, err)
-	return err
+	return encoder.Encode(v)
 }
 
 // Print prints a result as one line of JSON, or as text.
