@@ -88,13 +88,14 @@ unit: ## unit tests, and one iteration of each benchmark
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
 	@# The longest packages start first. The load test in ./service judges times, so it runs alone.
 	@# CI uses the race detector where our code runs concurrently. The other packages would take twice as long with it.
-	@# The packages of leases wait for a server with a timeout, so they run with as many packages at once as there are cores.
+	@# The packages of leases wait for a server with a timeout, so they run with as many packages at once as there are cores, and after all are compiled.
 	@# go test prints the output of a package only when it ends. Tests report waits, such as for an image, in the file progress.
 	@files=$$(mktemp -d); trap 'kill $$tail 2>/dev/null; rm -rf "$$files"' EXIT; touch "$$files/progress"; \
 	tail -f "$$files/progress" & tail=$$!; \
 	export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
 	cd integration_test && status=0; run() { $(TEST) -count=1 $(NO_INLINING) -timeout 30m "$$@" || status=$$?; }; \
 	run -p $(PACKAGES_AT_ONCE) ./rekey ./hostile ./migrations ./command ./gorm $$(go list ./... | grep -Ev '/(nodelease|pglease|zklease|service)$$'); \
+	run $(RACE_ELSEWHERE) -exec true ./nodelease ./pglease ./zklease ./service >/dev/null; \
 	run -p $$(getconf _NPROCESSORS_ONLN) $(RACE_ELSEWHERE) ./nodelease ./pglease ./zklease; \
 	run $(RACE_ELSEWHERE) ./service; \
 	if [[ -s $$TESTS_NOT_RUN ]]; then echo "NOT RUN:"; sort -u "$$TESTS_NOT_RUN"; fi; \

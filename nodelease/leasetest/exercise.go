@@ -38,7 +38,7 @@ type Harness struct {
 }
 
 // Exercise runs the tests that each store must pass. They run in parallel, each with
-// its own pool, and mostly wait. With -parallel 16, Exercise takes about three times the
+// its own pool, and mostly wait. With -parallel 16, Exercise takes about four times the
 // TTL.
 func Exercise(t *testing.T, h Harness) {
 	if h.Open == nil {
@@ -106,7 +106,7 @@ type suite struct {
 }
 
 // patience is the time limit for calls, and for effects that a store may delay.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // pool returns a new pool.
 func (s *suite) pool(size int) nodelease.Pool {

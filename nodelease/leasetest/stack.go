@@ -13,7 +13,7 @@ import (
 func (s *suite) testStack() {
 	p := s.pool(1)
 	// Long enough that a busy machine doesn't lose the claim.
-	ttl := 4 * s.h.TTL
+	ttl := 10 * s.h.TTL
 	acquire := func(wait time.Duration) (*nodelease.Keeper, error) {
 		ctx, cancel := s.patiently()
 		defer cancel()

@@ -31,14 +31,16 @@ func (s *suite) testLapse() {
 	}
 }
 
-// testRenewed checks that renewals keep a claim.
+// testRenewed checks that renewals keep a claim. If the machine is too busy, it tries again
+// with twice the TTL.
 func (s *suite) testRenewed() {
 	for range 5 {
 		if s.renewed() {
 			return
 		}
+		s.h.TTL *= 2
 	}
-	s.Fatalf("the machine is too busy: this process doesn't run once in %v", s.h.TTL)
+	s.Fatalf("the machine is too busy: it makes no two calls in %v", s.h.TTL/2)
 }
 
 // renewed runs the test once. It returns false if the machine was so busy that the claim
@@ -50,7 +52,7 @@ func (s *suite) renewed() bool {
 	claim := c.claim(p, s.brief(0, 100))
 	stands := s.stands(claim) - s.slack()
 	for begun, i := time.Now(), int64(1); time.Since(begun) < 3*s.h.TTL/2; i++ {
-		time.Sleep(s.h.TTL / 20)
+		time.Sleep(stands / 20)
 		again := time.Now()
 		renewed, err := c.tryRenew(p, claim, 100*i, s.h.TTL)
 		if time.Since(sent) >= stands {
