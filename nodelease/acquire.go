@@ -92,7 +92,7 @@ func (g *grants) acquire(ctx context.Context, o Options, holder string) (*Keeper
 		r := o.request(holder, o.TTL)
 		c, err := g.claim(ctx, r)
 		if err == nil {
-			return newKeeper(g.store, pool, o, r, c, sent), nil
+			return newKeeper(g.store, pool, o, r, c, sent).start(), nil
 		}
 		left := wait - time.Since(begun)
 		if permanent(err, left) {

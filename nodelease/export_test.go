@@ -22,10 +22,8 @@ func (k *Keeper) Copy(store Store, o Options, earlier time.Duration) (*Keeper, e
 	c := k.claim
 	r := Request{Holder: k.holder, TTL: c.TTL, Now: k.asked, Until: k.until.Load(), Nonce: c.Nonce}
 	other := newKeeper(store, k.pool, o, r, c, k.trusted.Add(-window(c.TTL)-earlier))
-	other.mu.Lock()
-	defer other.mu.Unlock()
 	other.claim.Sent = slices.Clone(c.Sent)
-	return other, nil
+	return other.start(), nil
 }
 
 // Copy returns a Generator with the claim of g; see [Keeper.Copy]. It builds a generator for

@@ -67,13 +67,20 @@ type Stats struct {
 	Skew time.Duration
 }
 
+// newKeeper returns a Keeper that doesn't renew the claim before start.
 func newKeeper(store Store, pool Pool, o Options, r Request, c Claim, sent time.Time) *Keeper {
-	ctx, cancel := context.WithCancel(context.Background())
 	k := &Keeper{
 		store: store, pool: pool, o: o, number: c.Number, term: c.Term, holder: r.Holder, after: c.After, begun: sent,
-		lost: make(chan struct{}), close: cancel, done: make(chan struct{}),
+		lost: make(chan struct{}), done: make(chan struct{}),
 	}
 	k.granted(r, c, sent)
+	return k
+}
+
+// start begins to renew the claim, and returns k.
+func (k *Keeper) start() *Keeper {
+	ctx, cancel := context.WithCancel(context.Background())
+	k.close = cancel
 	go k.keep(ctx)
 	return k
 }
