@@ -13,9 +13,7 @@ import (
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
 	program, err := build(t.TempDir(), pkg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return program
 }
 

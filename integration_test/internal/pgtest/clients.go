@@ -75,9 +75,7 @@ func EachMode(t *testing.T, f func(t *testing.T, mode pgx.QueryExecMode)) {
 func (db *DB) settings(t testing.TB, opts []Option) *settings {
 	t.Helper()
 	config, err := pgx.ParseConfig(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	config.ConnectTimeout = adminTimeout
 	s := &settings{config: config, afterConnect: func(context.Context, *pgx.Conn) error { return nil }}
 	for _, o := range opts {
@@ -91,17 +89,13 @@ func (db *DB) Conn(t testing.TB, opts ...Option) *pgx.Conn {
 	t.Helper()
 	s := db.settings(t, opts)
 	conn, err := pgx.ConnectConfig(t.Context(), s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		conn.Close(ctx)
 	})
-	if err := s.afterConnect(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, s.afterConnect(t.Context(), conn))
 	return conn
 }
 
@@ -110,15 +104,11 @@ func (db *DB) Pool(t testing.TB, opts ...Option) *pgxpool.Pool {
 	t.Helper()
 	s := db.settings(t, opts)
 	config, err := pgxpool.ParseConfig(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	config.ConnConfig = s.config
 	config.AfterConnect = s.afterConnect
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() {
 		closed := make(chan struct{})
 		go func() { pool.Close(); close(closed) }()
@@ -156,9 +146,7 @@ func (db *DB) GORM(t testing.TB, config *gorm.Config, opts ...Option) *gorm.DB {
 		config.Logger = logger.New(testLog{t}, logger.Config{LogLevel: logger.Info})
 	}
 	g, err := gorm.Open(pgdriver.New(pgdriver.Config{Conn: db.SQL(t, opts...)}), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return g
 }
 

@@ -63,9 +63,9 @@
 // package start and observe.
 //
 //	go test ./internal/pgtest -run TestTemplate          # on a container of Postgres 17
-//	DATABASE_URL=postgres://me@localhost/db go test ./internal/pgtest -run '^TestOne$'
+//	DATABASE_URL=postgres://me@localhost/db go test ./internal/pgtest -run '^TestEach$'
 //
 // Most of them need containers, because they test them, and start several short-lived ones. These
-// run only in CI: TestFailureShowsContainerLog, TestFaketimeInAllProcesses, TestOnePair and
-// TestNetworksAreRemoved.
+// run only in CI: the log of an own container in TestFailures, all ways to end but SIGKILL in
+// TestContainersAreRemoved, and the second half of TestOneFaketime.
 package pgtest

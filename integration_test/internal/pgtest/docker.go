@@ -105,9 +105,7 @@ func Docker(t testing.TB) *client.Client {
 	t.Helper()
 	NeedsContainers(t)
 	c, err := docker()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return c
 }
 
@@ -117,9 +115,7 @@ func Container(t testing.TB, image string, opts ...testcontainers.ContainerCusto
 	t.Helper()
 	c := Docker(t)
 	label, err := containerLabel()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), imageTimeout)
 	defer cancel()
 	ctr, err := testcontainers.Run(ctx, image, append(opts, label)...)
@@ -215,9 +211,7 @@ func DebianImage(t testing.TB, name, suite string, packages ...string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), imageTimeout)
 	defer cancel()
 	image, err := imageFrom(ctx, append([]string{"debian", name, suite}, packages...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return image
 }
 

@@ -82,13 +82,26 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Fails reports an error unless err is an error that wraps the sentinel, if there is one, and
+// contains all words.
+func Fails(t testing.TB, err, sentinel error, words ...string) {
+	t.Helper()
+	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
+		t.Errorf("expected an error that is %v, got %v", sentinel, err)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("expected an error with %q, got %v", w, err)
+		}
+	}
+}
+
 // need returns the result of get, or fails the test.
 func need[T any](t *testing.T, get func() (T, error)) T {
 	t.Helper()
 	v, err := get()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return v
 }
 
@@ -139,9 +152,7 @@ func ownServer(t *testing.T, version string, k kind) *running {
 	if r != nil && r.container != nil {
 		removeAtEnd(t, docker, r.container)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { r.close() })
 	return r
 }
@@ -285,9 +296,7 @@ func (db *DB) URLFromContainers(t testing.TB) string {
 		t.Fatal("the server doesn't run in a container; use EachContainer or EachServer")
 	}
 	u, err := url.Parse(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	u.Host = db.host(t) + ":5432"
 	return u.String()
 }
@@ -295,12 +304,34 @@ func (db *DB) URLFromContainers(t testing.TB) string {
 // Exec runs one or more statements, separated by semicolons, to set up a test.
 func (db *DB) Exec(t testing.TB, sql string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), db.URL)
+	Must(t, db.exec(t.Context(), sql))
+}
+
+func (db *DB) exec(ctx context.Context, sql string) error {
+	conn, err := pgx.Connect(ctx, db.URL)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatalf("%v\nin: %s", err, sql)
+	if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return fmt.Errorf("%w\nin: %s", err, sql)
 	}
+	return nil
+}
+
+// NewRole creates a role with attributes such as [LoginPassword], and returns its name. When
+// the test ends, it drops the role and the objects that the role owns. The prefix must be
+// unique in the test: roles belong to the server, which other tests use at the same time.
+func (db *DB) NewRole(t testing.TB, prefix, attributes string) string {
+	t.Helper()
+	name := prefix + "_" + db.Name
+	db.Exec(t, "CREATE ROLE "+name+" "+attributes)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+		defer cancel()
+		if err := db.exec(ctx, "DROP OWNED BY "+name+" CASCADE; DROP ROLE "+name); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
 }

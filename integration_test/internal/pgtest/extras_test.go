@@ -2,27 +2,28 @@ package pgtest
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
-func TestChoosePartman(t *testing.T) {
-	for _, c := range []struct{ asked, chosen, without string }{
-		{"17", "17", ""},
-		{"15 17 18", "17 18", "15"},
-		{"18 15", "18", "15"},
-		{"15", "17", "15"},
-		{"15 16", "17", "15 16"},
+func TestChoose(t *testing.T) {
+	for _, c := range []struct{ asked, partman, without, pair string }{
+		{"17", "17", "", "17"},
+		{"15 17 18", "17 18", "15", "18"},
+		{"18 15", "18", "15", "18"},
+		{"15", "17", "15", "17"},
+		{"15 16", "17", "15 16", "16"},
 	} {
-		chosen, without := choosePartman(strings.Fields(c.asked))
-		if !slices.Equal(chosen, strings.Fields(c.chosen)) || !slices.Equal(without, strings.Fields(c.without)) {
-			t.Errorf("choosePartman(%s) = %v, %v, want %s, %s", c.asked, chosen, without, c.chosen, c.without)
+		partman, without := choosePartman(strings.Fields(c.asked))
+		if !slices.Equal(partman, strings.Fields(c.partman)) || !slices.Equal(without, strings.Fields(c.without)) {
+			t.Errorf("choosePartman(%s) = %v, %v, want %s, %s", c.asked, partman, without, c.partman, c.without)
+		}
+		if got := choosePair(strings.Fields(c.asked)); got != c.pair {
+			t.Errorf("choosePair(%s) = %s, want %s", c.asked, got, c.pair)
 		}
 	}
 }
@@ -34,19 +35,11 @@ func TestOneFaketime(t *testing.T) {
 		conn := db.Conn(t)
 		// Rounded, to allow for a slow machine or a Docker host with another clock.
 		off := func(conn *pgx.Conn) time.Duration { return time.Until(clockOf(t, conn)).Round(10 * time.Minute) }
-		check := func(want time.Duration) {
-			t.Helper()
-			if got := off(conn); got != want {
-				t.Errorf("an existing session: off by %s, want %s", got, want)
-			}
-			if got := off(db.Conn(t)); got != want {
-				t.Errorf("a new session: off by %s, want %s", got, want)
-			}
-		}
-		check(0)
-		for _, d := range []time.Duration{time.Hour, -2 * time.Hour, -time.Hour, 10 * 365 * 24 * time.Hour, 0} {
+		for _, d := range []time.Duration{0, time.Hour, -2 * time.Hour, -time.Hour, 10 * 365 * 24 * time.Hour, 0} {
 			clock.Step(t, d)
-			check(d)
+			if old, fresh := off(conn), off(db.Conn(t)); old != d || fresh != d {
+				t.Errorf("existing and new sessions are off by %s and %s, want %s", old, fresh, d)
+			}
 		}
 
 		// Steps of less than a second take effect too.
@@ -61,25 +54,14 @@ func TestOneFaketime(t *testing.T) {
 		if slew := 20 * time.Millisecond; got < least-slew || got > most+slew {
 			t.Errorf("after a step back by 500 ms: the clock advanced by %s otherwise, want between %s and %s", got, least, most)
 		}
-	})
-}
 
-// A running statement sees a step, parallel workers use the stepped clock, and timeouts
-// fire although the clock is off.
-func TestFaketimeInAllProcesses(t *testing.T) {
-	ThoroughOnly(t)
-	t.Parallel()
-	OneFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
-		conn := db.Conn(t)
+		if !Thorough() {
+			return
+		}
+		// A running statement sees a step, parallel workers use the stepped clock, and
+		// timeouts fire although the clock is off.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		exec := func(sql string) {
-			t.Helper()
-			if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-				t.Fatal(err)
-			}
-		}
-
 		seen := make(chan error, 1)
 		go func() {
 			_, err := conn.Exec(ctx, `do $$
@@ -90,12 +72,8 @@ func TestFaketimeInAllProcesses(t *testing.T) {
 			seen <- err
 		}()
 		Eventually(t, "the statement runs", func() error {
-			var busy int
-			err := db.server.admin.QueryRow(ctx, "select count(*) from pg_stat_activity where datname = $1 and state = 'active'", db.Name).Scan(&busy)
-			if err == nil && busy == 0 {
-				err = errors.New("no active backend")
-			}
-			return err
+			var busy bool
+			return db.server.admin.QueryRow(ctx, "select true from pg_stat_activity where datname = $1 and state = 'active'", db.Name).Scan(&busy)
 		})
 		clock.Step(t, -time.Hour)
 		if err := <-seen; err != nil {
@@ -103,14 +81,12 @@ func TestFaketimeInAllProcesses(t *testing.T) {
 		}
 
 		clock.Step(t, 5*time.Hour)
-		exec(`create table t as select generate_series(1, 100) as n;
+		_, err := conn.Exec(ctx, `create table t as select generate_series(1, 100) as n;
 			alter table t set (parallel_workers = 2);
 			set min_parallel_table_scan_size = 0; set parallel_setup_cost = 0; set parallel_tuple_cost = 0;
-			set parallel_leader_participation = off`)
-		var there time.Time
-		if err := conn.QueryRow(ctx, "select min(clock_timestamp()) from t").Scan(&there); err != nil {
-			t.Fatal(err)
-		}
+			set parallel_leader_participation = off`, pgx.QueryExecModeSimpleProtocol)
+		Must(t, err)
+		there := Value[time.Time](t, conn, "select min(clock_timestamp()) from t")
 		if got := time.Until(there).Round(10 * time.Minute); got != 5*time.Hour {
 			t.Errorf("parallel workers: off by %s, want 5h", got)
 		}
@@ -120,19 +96,14 @@ func TestFaketimeInAllProcesses(t *testing.T) {
 			t.Errorf("expected parallel workers, got %v and\n%s", err, plan)
 		}
 
-		exec("set statement_timeout = '100ms'")
-		var pgErr *pgconn.PgError
-		if _, err := conn.Exec(ctx, "select pg_sleep(3600)"); !errors.As(err, &pgErr) || pgErr.Code != "57014" {
-			t.Errorf("expected a statement_timeout with the clock ahead, got %v", err)
-		}
+		_, err = conn.Exec(ctx, "set statement_timeout = '100ms'")
+		Must(t, err)
+		_, err = conn.Exec(ctx, "select pg_sleep(3600)")
+		Fails(t, err, nil, "57014") // the error of statement_timeout
 	})
 }
 
 func clockOf(t *testing.T, conn *pgx.Conn) time.Time {
 	t.Helper()
-	var there time.Time
-	if err := conn.QueryRow(t.Context(), "select clock_timestamp()").Scan(&there); err != nil {
-		t.Fatal(err)
-	}
-	return there
+	return Value[time.Time](t, conn, "select clock_timestamp()")
 }

@@ -55,9 +55,7 @@ func newLink(t testing.TB) *Link {
 	t.Helper()
 	docker := Docker(t)
 	session, err := watchedSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), adminTimeout)
 	defer cancel()
 	// An internal network never becomes a container's default route, which its published
@@ -106,9 +104,7 @@ func linkName(db *DB) string { return "pg-" + db.Container().GetContainerID()[:1
 func (l *Link) URL(t testing.TB, db *DB) string {
 	t.Helper()
 	u, err := url.Parse(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	u.Host = linkName(db) + ":5432"
 	return u.String()
 }

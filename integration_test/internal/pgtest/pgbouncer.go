@@ -28,9 +28,7 @@ func (b Bouncer) Start(t testing.TB, db *DB) DB {
 	image := DebianImage(t, "pgbouncer", b.Suite, "pgbouncer")
 	const port, config = "6432", "/etc/pgbouncer/test.ini"
 	server, err := url.Parse(db.URLFromContainers(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	password, _ := server.User.Password()
 	ini := fmt.Sprintf(`[databases]
 %s = host=%s port=%s user=%s password=%s
@@ -53,13 +51,9 @@ log_disconnections = 0
 		testcontainers.WithFiles(testcontainers.ContainerFile{Reader: strings.NewReader(ini), ContainerFilePath: config, FileMode: 0o644}),
 		testcontainers.WithWaitStrategy(wait.ForLog("process up: PgBouncer "+b.Version+".")))
 	host, err := ctr.PortEndpoint(t.Context(), port+"/tcp", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	u, err := url.Parse(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	u.Host = host
 	pooled := *db
 	pooled.URL = u.String()

@@ -29,37 +29,15 @@ func TestMain(m *testing.M) { Main(m) }
 
 func TestParseVersions(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                     "17",
-		" ":                    "17",
-		"15":                   "15",
-		"15 17 18":             "15 17 18",
-		"18,15":                "18 15",
-		" 15, 17 ,15 ":         "15 17",
-		"17.2":                 "",
-		"pg17":                 "",
-		"017":                  "",
-		"0":                    "",
-		"-17":                  "",
-		"15;17":                "",
-		"15 seventeen":         "",
-		"99999999999999999999": "",
+		"": "17", " ": "17", "15": "15", "15 17 18": "15 17 18", "18,15": "18 15", " 15, 17 ,15 ": "15 17",
 	} {
-		got, err := parseVersions(in)
-		if want == "" {
-			if err == nil || !strings.Contains(err.Error(), `such as "15 17 18"`) || !strings.Contains(err.Error(), in) {
-				t.Errorf("%q: got %v, %v, want an error with the value and an example", in, got, err)
-			}
-		} else if err != nil || strings.Join(got, " ") != want {
+		if got, err := parseVersions(in); err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%q: got %v, %v, want %s", in, got, err, want)
 		}
 	}
-}
-
-func TestChoosePair(t *testing.T) {
-	for asked, want := range map[string]string{"17": "17", "15 17 18": "18", "18 15": "18", "15": "17", "15 16": "16"} {
-		if got := choosePair(strings.Fields(asked)); got != want {
-			t.Errorf("choosePair(%s): expected %s, got %s", asked, want, got)
-		}
+	for _, in := range []string{"17.2", "pg17", "017", "0", "-17", "15;17", "15 seventeen", "99999999999999999999"} {
+		_, err := parseVersions(in)
+		Fails(t, err, nil, `such as "15 17 18"`, in)
 	}
 }
 
@@ -73,12 +51,9 @@ func TestLinesAbout(t *testing.T) {
 	nonsense
 2026-11-21 11:13:03.218 UTC [40] LOG:  server process (PID 52) was terminated by signal 9
 `
-	const want = `2026-11-21 11:13:03.152 UTC [40] LOG:  database system is ready to accept connections
-2026-11-21 11:13:03.218 UTC [51] sortkey_test_a_1 ERROR:  mine
-2026-11-21 11:13:03.218 UTC [51] sortkey_test_a_1 STATEMENT:  select
-	nonsense
-2026-11-21 11:13:03.218 UTC [40] LOG:  server process (PID 52) was terminated by signal 9
-`
+	// Without the first line, and without the two lines about the other database.
+	all := strings.SplitAfter(log, "\n")
+	want := strings.Join(slices.Concat(all[1:5], all[7:]), "")
 	if got := linesAbout("sortkey_test_a_1", log); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
@@ -106,10 +81,8 @@ func TestEach(t *testing.T) {
 		})
 	}
 	Each(t, func(t *testing.T, db *DB) {
-		var left []string
-		err := db.Conn(t).QueryRow(t.Context(), "select coalesce(array_agg(datname::text), '{}') from pg_database where datname = any($1)", names).Scan(&left)
-		if err != nil || len(left) > 0 {
-			t.Errorf("got %v, %v, want no database of earlier tests", left, err)
+		if left := Value[int](t, db.Conn(t), "select count(*) from pg_database where datname = any($1)", names); left > 0 {
+			t.Errorf("got %d databases of earlier tests, want none", left)
 		}
 	})
 	One(t, func(_ *testing.T, db *DB) { one = append(one, db.Version) })
@@ -119,7 +92,7 @@ func TestEach(t *testing.T) {
 }
 
 func TestClients(t *testing.T) {
-	Each(t, func(t *testing.T, db *DB) {
+	One(t, func(t *testing.T, db *DB) {
 		EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			seen := 0
 			opts := []Option{
@@ -160,51 +133,36 @@ func TestClients(t *testing.T) {
 
 // A test can pause, disconnect, stop and start its own server, whose address stays the same. A
 // paused container is also removed when the test ends.
-func TestEachServer(t *testing.T) {
+func TestOneServer(t *testing.T) {
 	t.Parallel()
-	var ids []string
-	EachServer(t, func(t *testing.T, db *DB) {
+	var id string
+	OneServer(t, func(t *testing.T, db *DB) {
 		ctr := db.Container()
-		ids = append(ids, ctr.GetContainerID())
+		id = ctr.GetContainerID()
 		db.Exec(t, "create table t as select 1 as n")
 		paused := db.Conn(t)
 		answer := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			conn, err := pgx.Connect(ctx, db.URL)
-			if err != nil {
-				return err
-			}
-			defer conn.Close(ctx)
-			_, err = conn.Exec(ctx, "select n from t")
-			return err
+			return db.exec(ctx, "select n from t")
 		}
-		for _, fault := range []struct {
-			name       string
-			begin, end func()
-		}{
-			{"paused", func() { Pause(t, ctr) }, func() { Unpause(t, ctr) }},
-			{"disconnected", func() { Disconnect(t, ctr) }, func() { Reconnect(t, ctr) }},
-			{"stopped", func() { Stop(t, ctr, "INT") }, func() { Start(t, ctr) }},
-		} {
-			fault.begin()
+		during := func(fault string, begin func(), end func()) {
+			t.Helper()
+			begin()
 			if err := answer(); err == nil {
-				t.Errorf("got an answer from a %s server", fault.name)
+				t.Errorf("got an answer from a %s server", fault)
 			}
-			fault.end()
+			end()
 			Eventually(t, "the server answers again", answer)
-			if fault.name == "paused" {
-				if err := paused.Ping(t.Context()); err != nil {
-					t.Errorf("the connection broke during the pause: %v", err)
-				}
-			}
 		}
+		during("paused", func() { Pause(t, ctr) }, func() { Unpause(t, ctr) })
+		Must(t, paused.Ping(t.Context())) // its connection stays open
+		during("disconnected", func() { Disconnect(t, ctr) }, func() { Reconnect(t, ctr) })
+		during("stopped", func() { Stop(t, ctr, "INT") }, func() { Start(t, ctr) })
 		Pause(t, ctr)
 	})
-	for _, id := range ids {
-		if exists(t, id) {
-			t.Errorf("container %.12s is still there after its test", id)
-		}
+	if id != "" && exists(t, id) {
+		t.Errorf("container %.12s is still there after its test", id)
 	}
 }
 
@@ -253,13 +211,10 @@ func TestContainersAreRemoved(t *testing.T) {
 			for _, n := range networks {
 				Eventually(t, "the network is removed", func() error {
 					_, err := Docker(t).NetworkInspect(t.Context(), n.NetworkID, client.NetworkInspectOptions{})
-					if err == nil {
-						return fmt.Errorf("network %.12s exists", n.NetworkID)
+					if errdefs.IsNotFound(err) {
+						return nil
 					}
-					if !errdefs.IsNotFound(err) {
-						return err
-					}
-					return nil
+					return fmt.Errorf("network %.12s: %v", n.NetworkID, err)
 				})
 			}
 		})
@@ -281,11 +236,7 @@ func TestLocalServerEnds(t *testing.T) {
 	answer := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), adminTimeout)
 		defer cancel()
-		conn, err := pgx.Connect(ctx, url)
-		if err == nil {
-			conn.Close(ctx)
-		}
-		return err
+		return (&DB{URL: url}).exec(ctx, "select 1")
 	}
 	Eventually(t, "the server answers", answer)
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -298,56 +249,56 @@ func TestLocalServerEnds(t *testing.T) {
 	})
 }
 
-// Tests that can't succeed fail with the lines that their reader needs.
+// Tests that can't succeed fail with the lines that their reader needs. The database of a
+// failed test is dropped, not used again.
 func TestFailures(t *testing.T) {
-	t.Parallel()
 	const none, containers, thorough = "DOCKER_HOST=unix:///nonexistent PATH=/nonexistent", "containers", "thorough"
-	for _, c := range []struct {
-		name, test, needs string
-		env               string
-		want              []string
-	}{
-		{"server's log", "TestFail", containers, "", []string{"STATEMENT:  select nonsense"}},
-		{"log of an own container", "TestFailWithContainer", thorough, "", []string{"said in the container"}},
-		{"image that can't be built", "TestNoImage", containers, "", []string{"scripts/image debian misbehave no-such-release bash", "a Debian release such as trixie"}},
-		{"no server", "TestDatabase", "", none, []string{"no Postgres server to test against", "POSTGRES_VERSIONS", "DATABASE_URL",
-			"Docker doesn't answer at unix:///nonexistent", "with-postgres", "apt-get install postgresql"}},
-		{"versions without Docker", "TestDatabase", "", none + " POSTGRES_VERSIONS=15,18", []string{"need Docker", "15, 18", "start Docker"}},
-		{"bad versions", "TestDatabase", "", none + " POSTGRES_VERSIONS=next", []string{"parse POSTGRES_VERSIONS", `"next"`}},
-		{"no server at the URL", "TestDatabase", "", none + " DATABASE_URL=postgres://localhost:1/x", []string{"DATABASE_URL", "refused"}},
-		{"not a URL", "TestDatabase", "", none + " DATABASE_URL=localhost", []string{"DATABASE_URL"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.needs == thorough {
-				ThoroughOnly(t)
-			}
-			if c.needs != "" {
-				NeedsContainers(t)
-			}
-			output, err := misbehave(t, c.test, strings.Fields(c.env)...).output()
-			if err == nil || strings.Contains(output, "got sortkey/") {
-				t.Errorf("expected a failure, got %v and\n%s", err, output)
-			}
-			for _, want := range c.want {
-				if !strings.Contains(output, want) {
-					t.Errorf("expected %q in\n%s", want, output)
+	OneParallel(t, func(t *testing.T, db *DB) {
+		for _, c := range []struct {
+			name, test, needs string
+			env               string
+			want              []string
+		}{
+			{"server's log", "TestFail", containers, "", []string{"STATEMENT:  select nonsense"}},
+			{"log of an own container", "TestFailWithContainer", thorough, "", []string{"said in the container"}},
+			{"image that can't be built", "TestNoImage", containers, "", []string{"scripts/image debian misbehave no-such-release bash", "a Debian release such as trixie"}},
+			{"no server", "TestDatabase", "", none, []string{"no Postgres server to test against", "POSTGRES_VERSIONS", "DATABASE_URL",
+				"Docker doesn't answer at unix:///nonexistent", "with-postgres", "apt-get install postgresql"}},
+			{"versions without Docker", "TestDatabase", "", none + " POSTGRES_VERSIONS=15,18", []string{"need Docker", "15, 18", "start Docker"}},
+			{"bad versions", "TestDatabase", "", none + " POSTGRES_VERSIONS=next", []string{"parse POSTGRES_VERSIONS", `"next"`}},
+			{"no server at the URL", "TestDatabase", "", none + " DATABASE_URL=postgres://localhost:1/x", []string{"DATABASE_URL", "refused"}},
+			{"not a URL", "TestDatabase", "", none + " DATABASE_URL=localhost", []string{"DATABASE_URL"}},
+			{"reused database", "TestFailReused", "", urlVar + "=" + db.URL, []string{"reused: false exists: false\n"}},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				if c.needs == thorough {
+					ThoroughOnly(t)
 				}
-			}
-		})
-	}
+				if c.needs != "" {
+					NeedsContainers(t)
+				}
+				output, err := misbehave(t, c.test, strings.Fields(c.env)...).output()
+				if err == nil || strings.Contains(output, "got sortkey/") {
+					t.Errorf("expected a failure, got %v and\n%s", err, output)
+				}
+				for _, want := range c.want {
+					if !strings.Contains(output, want) {
+						t.Errorf("expected %q in\n%s", want, output)
+					}
+				}
+			})
+		}
+	})
 }
 
 // Tests that need Docker are listed as not run if it is missing. In CI that is a failure.
 func TestNotRunIsListed(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
 	for _, ci := range []string{"", "CI=true"} {
-		output, err := misbehave(t, "TestNeedsContainers",
-			"DOCKER_HOST=unix:///nonexistent", "TESTS_NOT_RUN="+list, ci).output()
-		if failed := err != nil; failed != (ci != "") {
-			t.Errorf("with %q: got %v", ci, err)
-		}
-		if !strings.Contains(output, "pgtest: not run:\nTestNeedsContainers: it needs containers, but Docker doesn't answer") {
-			t.Errorf("with %q: expected a list with the test, got\n%s", ci, output)
+		output, err := misbehave(t, "TestNeedsContainers", "DOCKER_HOST=unix:///nonexistent", "TESTS_NOT_RUN="+list, ci).output()
+		if failed := err != nil; failed != (ci != "") ||
+			!strings.Contains(output, "pgtest: not run:\nTestNeedsContainers: it needs containers, but Docker doesn't answer") {
+			t.Errorf("with %q: expected a list with the test, and a failure in CI, got %v and\n%s", ci, err, output)
 		}
 	}
 	b, err := os.ReadFile(list)

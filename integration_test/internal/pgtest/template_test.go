@@ -24,10 +24,8 @@ func TestTemplate(t *testing.T) {
 		return func(t *testing.T, db *DB) {
 			*names = append(*names, db.Name)
 			conn := db.Conn(t)
-			var settings, shades int
-			var id int64
-			Must(t, conn.QueryRow(t.Context(), "select (select count(*) from settings), (select count(*) from shades)").Scan(&settings, &shades))
-			Must(t, conn.QueryRow(t.Context(), "insert into colours default values returning id").Scan(&id))
+			settings, shades := Value[int](t, conn, "select count(*) from settings"), Value[int](t, conn, "select count(*) from shades")
+			id := Value[int64](t, conn, "insert into colours default values returning id")
 			if settings != 1 || shades != 0 || id != 1 {
 				t.Errorf("got %d settings, %d shades and ID %d, want 1, 0 and 1", settings, shades, id)
 			}
@@ -53,15 +51,12 @@ func TestTemplate(t *testing.T) {
 			"alter table shades disable trigger tr", "drop trigger tr on shades",
 			"create or replace function f() returns trigger language plpgsql as 'begin return null; end'",
 		} {
-			if _, err := other.admin.Exec(context.Background(), "begin; "+change); err != nil {
-				t.Fatal(err)
-			}
-			if err := other.empty(); err == nil || !strings.Contains(err.Error(), "use Each") {
-				t.Errorf("%s: got %v, want an error", change, err)
-			}
-			if _, err := other.admin.Exec(context.Background(), "rollback"); err != nil {
-				t.Fatal(err)
-			}
+			tx, err := other.admin.Begin(t.Context())
+			Must(t, err)
+			_, err = tx.Exec(t.Context(), change)
+			Must(t, err)
+			Fails(t, other.empty(), nil, "use Each")
+			Must(t, tx.Rollback(t.Context()))
 		}
 	})
 }
@@ -69,23 +64,11 @@ func TestTemplate(t *testing.T) {
 // If filling a template fails, it isn't tried again, and all tests that need the
 // template fail.
 func TestUnfillableTemplate(t *testing.T) {
-	t.Parallel()
-	One(t, func(t *testing.T, db *DB) {
+	OneParallel(t, func(t *testing.T, db *DB) {
 		output, err := misbehave(t, "TestUnfillable", urlVar+"="+db.URL).output()
 		if err == nil || strings.Count(output, "filling\n") != 1 || strings.Contains(output, "running\n") ||
 			strings.Count(output, "filling it failed in TestUnfillable/pg"+db.Version+"\n") != 3 {
 			t.Errorf("expected one attempt and four failures, got %v and\n%s", err, output)
-		}
-	})
-}
-
-// The database of a failed test is dropped, not used again.
-func TestFailReused(t *testing.T) {
-	t.Parallel()
-	One(t, func(t *testing.T, db *DB) {
-		output, err := misbehave(t, "TestFailReused", urlVar+"="+db.URL).output()
-		if err == nil || !strings.Contains(output, "reused: false exists: false\n") {
-			t.Errorf("expected the first database to be dropped and a second one, got %v and\n%s", err, output)
 		}
 	})
 }

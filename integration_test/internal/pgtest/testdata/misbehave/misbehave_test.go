@@ -38,9 +38,7 @@ func TestFail(t *testing.T) {
 func TestFailWithContainer(t *testing.T) {
 	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 		server, err := db.Container().Inspect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Must(t, err)
 		pgtest.Container(t, server.Config.Image,
 			testcontainers.WithCmd("sh", "-c", "echo said in the $0", "container"),
 			testcontainers.WithWaitStrategy(forcontainer.ForExit().WithExitTimeout(time.Minute)))
