@@ -78,10 +78,7 @@ func TestStuckTransaction(t *testing.T) {
 		var number int
 		must(t, tx.QueryRow(ctx, "SELECT number FROM sortkey.claim_node($1, $2, $3, '{}', $4, 60000, $5, $6)", p.Name, p.Size, p.Layout, r.Holder, r.Now, r.Until).Scan(&number))
 		// A second transaction locks a held number.
-		other, err := db.Conn(t).Begin(ctx)
-		must(t, err)
-		_, err = other.Exec(ctx, "SELECT FROM sortkey.node_lease WHERE number = $1 FOR UPDATE", a.Number)
-		must(t, err)
+		other := begin(t, db, "SELECT FROM sortkey.node_lease WHERE number = $1 FOR UPDATE", a.Number)
 
 		c, err := s.Claim(ctx, p, ask("c", time.Minute))
 		must(t, err)
@@ -116,28 +113,27 @@ func TestDurability(t *testing.T) {
 		for setting, want := range map[string]string{"off": "on", "local": "on", "on": "on", "remote_write": "remote_write", "remote_apply": "remote_apply"} {
 			_, err := conn.Exec(ctx, "SET synchronous_commit = "+setting)
 			must(t, err)
+			show := func(when, want string) {
+				t.Helper()
+				if got := pgtest.Value[string](t, conn, "SHOW synchronous_commit"); got != want {
+					t.Errorf("%s with default %s: expected synchronous_commit %s, got %s", when, setting, want, got)
+				}
+			}
 			for _, call := range []string{
 				"claim_node('small', 3, 'x', '{}', 'a', 60000, 5, 6)", "renew_node('small', 0, 1, 'a', 60000, 7)",
 				"release_node('small', 0, 1, 'a', 7)", "reserve_node('small', 2, 'x')", "unreserve_node('small', 2)",
 			} {
-				var got string
 				tx, err := conn.Begin(ctx)
 				must(t, err)
 				_, err = tx.Exec(ctx, "SELECT sortkey."+call)
 				must(t, err)
-				must(t, tx.QueryRow(ctx, "SHOW synchronous_commit").Scan(&got))
-				if got != want {
-					t.Errorf("%s with default %s: expected synchronous_commit %s, got %s", call, setting, want, got)
-				}
+				show(call, want)
 				if strings.HasPrefix(call, "unreserve") {
 					_, err = tx.Exec(ctx, "UPDATE sortkey.node_lease SET mark = 0")
 					must(t, err)
 				}
 				must(t, tx.Commit(ctx))
-				must(t, conn.QueryRow(ctx, "SHOW synchronous_commit").Scan(&got))
-				if got != setting {
-					t.Errorf("after %s: expected synchronous_commit %s, got %s", call, setting, got)
-				}
+				show("after "+call, setting)
 			}
 			_, err = conn.Exec(ctx, "UPDATE sortkey.node_lease SET term = 0")
 			must(t, err)
@@ -455,13 +451,10 @@ func TestClaimPlans(t *testing.T) {
 		ctx := t.Context()
 		up(t, db)
 		var plans strings.Builder
-		config, err := pgx.ParseConfig(db.URL)
-		must(t, err)
-		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { plans.WriteString(n.Message + "\n") }
-		conn, err := pgx.ConnectConfig(ctx, config)
-		must(t, err)
-		defer conn.Close(ctx)
-		_, err = conn.Exec(ctx, `LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
+		conn := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+			c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { plans.WriteString(n.Message + "\n") }
+		}))
+		_, err := conn.Exec(ctx, `LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
 			SET auto_explain.log_level = 'notice'; SET client_min_messages = 'notice'`)
 		must(t, err)
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
@@ -484,11 +477,8 @@ func TestSameHolderAtOnce(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, p := t.Context(), up(t, db), small(3)
 		claim(t, s, p, ask("other", time.Minute))
-		tx, err := db.Conn(t).Begin(ctx)
-		must(t, err)
 		r := ask("same", time.Minute)
-		_, err = tx.Exec(ctx, "SELECT FROM sortkey.claim_node($1, $2, $3, '{}', $4, 60000, $5, $6)", p.Name, p.Size, p.Layout, r.Holder, r.Now, r.Until)
-		must(t, err)
+		tx := begin(t, db, "SELECT FROM sortkey.claim_node($1, $2, $3, '{}', $4, 60000, $5, $6)", p.Name, p.Size, p.Layout, r.Holder, r.Now, r.Until)
 		a := claim(t, s, p, ask("same", time.Minute))
 		must(t, tx.Commit(ctx))
 		if _, err := s.Claim(ctx, p, ask("third", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
@@ -552,10 +542,7 @@ func TestReservedMeanwhile(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, p := t.Context(), up(t, db), small(2)
-		tx, err := db.Conn(t).Begin(ctx)
-		must(t, err)
-		_, err = tx.Exec(ctx, "SELECT sortkey.reserve_node('other', 3, 'x')")
-		must(t, err)
+		tx := begin(t, db, "SELECT sortkey.reserve_node('other', 3, 'x')")
 		other := small(2)
 		other.Name = "other"
 		claim(t, s, other, ask("a", time.Minute)) // creates the pool
@@ -563,10 +550,7 @@ func TestReservedMeanwhile(t *testing.T) {
 		p.Reserved = []int{1}
 		soon, cancel := context.WithTimeout(ctx, 30*time.Second) // a blocked call would otherwise wait until the end of the test
 		defer cancel()
-		lock, err := db.Conn(t).Begin(ctx)
-		must(t, err)
-		_, err = lock.Exec(ctx, "SELECT FROM sortkey.node_lease WHERE pool = 'small' AND number = 1 FOR UPDATE")
-		must(t, err)
+		lock := begin(t, db, "SELECT FROM sortkey.node_lease WHERE pool = 'small' AND number = 1 FOR UPDATE")
 		var busy *nodelease.BusyError
 		if _, err := s.Claim(soon, p, ask("b", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 1 || strings.Contains(err.Error(), "unreserve_node") {
 			t.Errorf("expected one number held and one reserved, got %v", err)
@@ -661,19 +645,13 @@ func TestStatus(t *testing.T) {
 		claim(t, s, p, nodelease.Request{Holder: "host a, process 7 AAAA", TTL: time.Minute, Now: 1, Until: 1500})
 		must(t, s.Release(t.Context(), p, claim(t, s, p, nodelease.Request{Holder: "b", TTL: time.Minute, Now: 1, Until: 5}), 5))
 		db.Exec(t, "UPDATE sortkey.node_lease SET mark = 1::bigint << 61 WHERE number = 1")
-		rows, err := pool.QueryContext(t.Context(), `SELECT concat_ws('|', number, state, holder, clock_timestamp() - claimed_at < interval '1 minute', ttl, term, coalesce((mark AT TIME ZONE 'UTC')::text, 'no mark'), reserved) FROM sortkey.node_status ORDER BY number`)
-		must(t, err)
-		defer rows.Close()
-		var got []string
-		for rows.Next() {
-			var line string
-			must(t, rows.Scan(&line))
-			got = append(got, line)
-		}
-		must(t, rows.Err())
-		want := []string{"0|held|host a, process 7|t|00:01:00|1|1970-01-01 00:00:01.5", "1|free|t|00:01:00|1|infinity", "2|free|0|no mark", "3|reserved|0|no mark|default of orders.id"}
-		if !slices.Equal(got, want) {
-			t.Errorf("expected %q, got %q", want, got)
+		got := one[string](t, pool, `SELECT string_agg(concat_ws('|', number, state, holder, clock_timestamp() - claimed_at < interval '1 minute', ttl, term, coalesce((mark AT TIME ZONE 'UTC')::text, 'no mark'), reserved), E'\n' ORDER BY number) FROM sortkey.node_status`)
+		const want = `0|held|host a, process 7|t|00:01:00|1|1970-01-01 00:00:01.5
+1|free|t|00:01:00|1|infinity
+2|free|0|no mark
+3|reserved|0|no mark|default of orders.id`
+		if got != want {
+			t.Errorf("expected %s\ngot %s", want, got)
 		}
 
 		// The documented repairs by hand: take a number away from its holder, and lower a

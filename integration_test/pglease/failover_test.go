@@ -3,12 +3,9 @@ package pglease
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
-
-	tcexec "github.com/testcontainers/testcontainers-go/exec"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/nodelease"
@@ -23,14 +20,8 @@ type standby struct {
 // run runs a command in the container as the operating system user postgres.
 func (s standby) run(command string) (string, error) {
 	s.t.Helper()
-	status, r, err := s.db.Container().Exec(s.t.Context(), []string{"sh", "-c", command}, tcexec.Multiplexed(), tcexec.WithUser("postgres"))
-	must(s.t, err)
-	out, err := io.ReadAll(r)
-	must(s.t, err)
-	if status != 0 {
-		return "", fmt.Errorf("status %d: %s", status, out)
-	}
-	return strings.TrimSpace(string(out)), nil
+	out, err := pgtest.Exec(s.t, s.db.Container(), "postgres", "sh", "-c", command)
+	return strings.TrimSpace(out), err
 }
 
 func (s standby) must(command string) string {

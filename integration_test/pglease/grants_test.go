@@ -1,7 +1,6 @@
 package pglease
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -20,28 +19,18 @@ import (
 
 // The pools that a role may create, and the values that it may store.
 
-// role creates a role with the privileges that the documentation of pglease lists, and
-// returns its name and its connections.
+// grants are the privileges that the documentation of pglease lists.
+const grants = `GRANT USAGE ON SCHEMA sortkey TO %[1]s;
+	GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) TO %[1]s;
+	GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint, text, text[]) TO %[1]s;
+	GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint, text[]) TO %[1]s;`
+
+// role creates a role with these privileges, and returns its name and its connections.
 func role(t *testing.T, db *pgtest.DB, prefix string) (string, *sql.DB) {
 	t.Helper()
-	name := prefix + "_" + db.Name
-	db.Exec(t, fmt.Sprintf(`CREATE ROLE %[1]s %[2]s;
-		GRANT USAGE ON SCHEMA sortkey TO %[1]s;
-		GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) TO %[1]s;
-		GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint, text, text[]) TO %[1]s;
-		GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint, text[]) TO %[1]s`, name, pgtest.LoginPassword))
-	dropLater(t, db, name)
+	name := db.NewRole(t, prefix, pgtest.LoginPassword)
+	db.Exec(t, fmt.Sprintf(grants, name))
 	return name, db.SQL(t, pgtest.Login(name))
-}
-
-// dropLater drops a role and its objects at the end of the test.
-func dropLater(t *testing.T, db *pgtest.DB, name string) {
-	admin := db.SQL(t)
-	t.Cleanup(func() {
-		if err := execute(context.Background(), admin, fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // si is a layout with 256 machines.
@@ -82,9 +71,7 @@ func TestCreatePool(t *testing.T) {
 					wrong(t, err, nil, snowflake.Layout, "1024")
 				}
 			}
-			if err := execute(ctx, admin, "SELECT sortkey.create_node_pool($1, $2, $3)", p.Name, p.Size, p.Layout); err == nil || !strings.Contains(err.Error(), "SK001") {
-				t.Errorf("create_node_pool with %+v: want SQLSTATE SK001, got %v", p, err)
-			}
+			wrong(t, execute(ctx, admin, "SELECT sortkey.create_node_pool($1, $2, $3)", p.Name, p.Size, p.Layout), nil, "SK001")
 		}
 		// Other names, some with the layout of a format.
 		custom := small(5)
@@ -187,9 +174,8 @@ func TestClaimsLeaveDefaults(t *testing.T) {
 func TestOwnerCreatesPools(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		owner := "owner_" + db.Name
-		db.Exec(t, fmt.Sprintf("CREATE ROLE %[1]s %[2]s; GRANT CREATE ON DATABASE %[3]s TO %[1]s", owner, pgtest.LoginPassword, db.Name))
-		dropLater(t, db, owner)
+		owner := db.NewRole(t, "owner", pgtest.LoginPassword)
+		db.Exec(t, "GRANT CREATE ON DATABASE "+db.Name+" TO "+owner)
 		must(t, migrations.Up(t.Context(), db.SQL(t, pgtest.Login(owner)), migrations.Config{}))
 		member, members := role(t, db, "member")
 		db.Exec(t, fmt.Sprintf("GRANT %s TO %s", owner, member))

@@ -21,8 +21,10 @@ import (
 
 func TestMain(m *testing.M) { pgtest.MainParallel(m, 16) }
 
-// must is pgtest.Must.
-var must = pgtest.Must
+var (
+	must  = pgtest.Must
+	wrong = pgtest.Fails
+)
 
 // up installs the functions and returns a store.
 func up(t *testing.T, db *pgtest.DB, opts ...pgtest.Option) *pglease.Store {
@@ -43,25 +45,11 @@ func ask(holder string, ttl time.Duration) nodelease.Request {
 }
 
 // claim claims a number, and fails the test if it can't.
-func claim(t *testing.T, s *pglease.Store, p nodelease.Pool, r nodelease.Request) nodelease.Claim {
+func claim(t *testing.T, s nodelease.Store, p nodelease.Pool, r nodelease.Request) nodelease.Claim {
 	t.Helper()
 	c, err := s.Claim(t.Context(), p, r)
 	must(t, err)
 	return c
-}
-
-// wrong fails the test unless err wraps the sentinel and contains the words.
-func wrong(t *testing.T, err error, sentinel error, words ...string) {
-	t.Helper()
-	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
-		t.Errorf("expected an error that is %v, got %v", sentinel, err)
-		return
-	}
-	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
-			t.Errorf("expected an error with %q, got %v", w, err)
-		}
-	}
 }
 
 // one returns the single value of a query.
@@ -79,14 +67,22 @@ func execute(ctx context.Context, db *sql.DB, query string, args ...any) error {
 	return err
 }
 
+// begin runs a statement in a transaction, which it leaves open.
+func begin(t *testing.T, db *pgtest.DB, query string, args ...any) pgx.Tx {
+	t.Helper()
+	tx, err := db.Conn(t).Begin(t.Context())
+	must(t, err)
+	_, err = tx.Exec(t.Context(), query, args...)
+	must(t, err)
+	return tx
+}
+
 // The store passes the tests of leasetest.
 func TestExercise(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db)
-		leasetest.Exercise(t, leasetest.Harness{Open: func(t *testing.T) nodelease.Store {
-			return open(t, db)
-		}})
+		leasetest.Exercise(t, leasetest.Harness{Open: func(t *testing.T) nodelease.Store { return open(t, db) }})
 	})
 }
 
@@ -99,14 +95,13 @@ func TestPgBouncer(t *testing.T) {
 	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db)
 		pooled := bouncer.Start(t, db)
+		open := func(t *testing.T) nodelease.Store { return open(t, &pooled, pgtest.Mode(pgx.QueryExecModeExec)) }
 		if !pgtest.Thorough() {
 			refuseUnwelcome(t, db)
-			calls(t, open(t, &pooled, pgtest.Mode(pgx.QueryExecModeExec)), "pooled")
+			calls(t, open(t), "pooled")
 			return
 		}
-		leasetest.Exercise(t, leasetest.Harness{Open: func(t *testing.T) nodelease.Store {
-			return open(t, &pooled, pgtest.Mode(pgx.QueryExecModeExec))
-		}})
+		leasetest.Exercise(t, leasetest.Harness{Open: open})
 	})
 }
 
@@ -147,7 +142,7 @@ func refuseUnwelcome(t *testing.T, db *pgtest.DB) {
 }
 
 // calls makes all calls of a store and checks their results and errors.
-func calls(t *testing.T, s *pglease.Store, name string) {
+func calls(t *testing.T, s nodelease.Store, name string) {
 	ctx, p := t.Context(), small(5)
 	p.Name, p.Reserved = name, []int{0, 3}
 	r := ask(`host "a", it's \ %s $1 ä AAAA`, time.Minute)
