@@ -101,9 +101,8 @@ type contender struct {
 // tell writes a line to the process.
 func (c contender) tell(t testing.TB) {
 	t.Helper()
-	if _, err := fmt.Fprintln(c.in); err != nil {
-		t.Fatal(err)
-	}
+	_, err := fmt.Fprintln(c.in)
+	must(t, err)
 }
 
 // hear reads a line of the process.
@@ -137,17 +136,17 @@ func testContention(t *testing.T, server *zktest.Server) {
 		t.Run(name, func(t *testing.T) {
 			task.Server, task.Root = server.Address, "/contention/"+crand.Text()
 			data, err := json.Marshal(task)
-			pgtest.Must(t, err)
+			must(t, err)
 			var all []contender
 			for range processes {
 				cmd := gentle(os.Args[0])
 				cmd.Env = append(os.Environ(), contenderTask+"="+string(data))
 				cmd.Stderr = os.Stderr
 				in, err := cmd.StdinPipe()
-				pgtest.Must(t, err)
+				must(t, err)
 				out, err := cmd.StdoutPipe()
-				pgtest.Must(t, err)
-				pgtest.Must(t, cmd.Start())
+				must(t, err)
+				must(t, cmd.Start())
 				all = append(all, contender{in, bufio.NewScanner(out)})
 				t.Cleanup(func() {
 					in.Close()
@@ -165,7 +164,7 @@ func testContention(t *testing.T, server *zktest.Server) {
 				taken := map[int]bool{}
 				for _, c := range all {
 					var got claimed
-					pgtest.Must(t, json.Unmarshal(c.hear(t), &got))
+					must(t, json.Unmarshal(c.hear(t), &got))
 					if taken[got.Number] || got.Number >= task.pool().Size {
 						t.Errorf("%s: number %d was granted twice, or is out of range", round, got.Number)
 					}

@@ -50,10 +50,40 @@ func within(t testing.TB, d time.Duration) context.Context {
 func claim(t testing.TB, s nodelease.Store, p nodelease.Pool, r nodelease.Request) nodelease.Claim {
 	t.Helper()
 	c, err := s.Claim(within(t, patience), p, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
+}
+
+// release releases a claim, and fails the test if it can't.
+func release(t testing.TB, s nodelease.Store, p nodelease.Pool, c nodelease.Claim, mark int64) {
+	t.Helper()
+	must(t, s.Release(within(t, patience), p, c, mark))
+}
+
+// renew renews a claim, and fails the test if it can't.
+func renew(t testing.TB, s nodelease.Store, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) nodelease.Claim {
+	t.Helper()
+	c, err := s.Renew(within(t, patience), p, c, r)
+	must(t, err)
+	return c
+}
+
+// superseded checks that a claim can't be renewed.
+func superseded(t testing.TB, s nodelease.Store, p nodelease.Pool, c nodelease.Claim) {
+	t.Helper()
+	_, err := s.Renew(within(t, patience), p, c, request())
+	pgtest.Fails(t, err, nodelease.ErrSuperseded)
+}
+
+// isBusy checks that a claim fails because all numbers are held or ahead, and returns the error.
+func isBusy(t testing.TB, s nodelease.Store, p nodelease.Pool, held, ahead int) *nodelease.BusyError {
+	t.Helper()
+	got, err := s.Claim(within(t, patience), p, request())
+	var busy *nodelease.BusyError
+	if !errors.As(err, &busy) || busy.Held != held || busy.Ahead != ahead {
+		t.Fatalf("expected %d numbers held and %d ahead, got %+v, %v", held, ahead, got, err)
+	}
+	return busy
 }
 
 // children returns the names of a znode's children.
@@ -91,14 +121,10 @@ func acquire(t testing.TB, s nodelease.Store, p nodelease.Pool, o nodelease.Opti
 	t.Helper()
 	o.Wait = patience
 	k, err := nodelease.Acquire(within(t, patience), s, p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { k.Close() })
 	ids, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: k}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &minter{Keeper: k, pool: p, ids: ids}
 }
 
@@ -106,9 +132,7 @@ func (m *minter) mint(t testing.TB) {
 	t.Helper()
 	for range 100 {
 		id, err := m.ids.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m.last = id
 	}
 }
@@ -124,9 +148,8 @@ func (m *minter) isLost(t testing.TB) {
 	if err := m.Err(); !errors.Is(err, idtype.ErrLeaseLost) || errors.Is(err, nodelease.ErrClosed) {
 		t.Errorf("expected %v, got %v", idtype.ErrLeaseLost, err)
 	}
-	if id, err := m.ids.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
-		t.Errorf("expected no ID, got %v, %v", id, err)
-	}
+	_, err := m.ids.Next()
+	pgtest.Fails(t, err, idtype.ErrLeaseLost)
 }
 
 // lives checks that the znode of the claim exists, so that its session is alive.
@@ -165,16 +188,11 @@ func testExpiry(t *testing.T, server *zktest.Server) {
 	second.follows(t, first)
 	// The first store gets a new session. Its late release changes nothing.
 	s.reconnect()
-	if _, err := s.Claim(within(t, patience), p, request()); !errors.Is(err, nodelease.ErrPoolExhausted) {
-		t.Errorf("expected %v, got %v", nodelease.ErrPoolExhausted, err)
-	}
-	if err := first.Close(); err != nil {
-		t.Error(err)
-	}
+	_, err := s.Claim(within(t, patience), p, request())
+	pgtest.Fails(t, err, nodelease.ErrPoolExhausted)
+	must(t, first.Close())
 	second.mint(t)
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, second.Close())
 	third := acquire(t, s, p, nodelease.Options{TTL: expiring})
 	third.follows(t, second)
 }
@@ -187,13 +205,9 @@ func testRenewAfterExpiry(t *testing.T, server *zktest.Server) {
 	s.disconnect()
 	isEmpty(t, server.Conn(t), rootOf(p)+"/pool")
 	s.reconnect()
-	if got, err := s.Renew(within(t, patience), p, c, request()); !errors.Is(err, nodelease.ErrSuperseded) {
-		t.Errorf("expected %v, got %+v, %v", nodelease.ErrSuperseded, got, err)
-	}
+	superseded(t, s, p, c)
 	// A release still writes the high-water mark.
-	if err := s.Release(within(t, patience), p, c, c.Until-500); err != nil {
-		t.Error(err)
-	}
+	release(t, s, p, c, c.Until-500)
 	r := request()
 	r.Now = c.Until
 	if next := claim(t, s, p, r); next.After != c.Until-500 || next.Term <= c.Term {
@@ -206,12 +220,8 @@ func testGivenUp(t *testing.T, server *zktest.Server) {
 	p := newPool(1)
 	s := open(t, server, zklease.Config{})
 	first := claim(t, s, p, request())
-	if err := s.Release(within(t, patience), p, first, first.After+7); err != nil {
-		t.Fatal(err)
-	}
-	s.mu.Lock()
-	s.stall = []byte(`"until"`) // contained in the write of a high-water mark
-	s.mu.Unlock()
+	release(t, s, p, first, first.After+7)
+	s.hold()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := request()
 	claimed := make(chan error, 1)
@@ -227,9 +237,7 @@ func testGivenUp(t *testing.T, server *zktest.Server) {
 		return nil
 	})
 	cancel()
-	if err := <-claimed; !errors.Is(err, context.Canceled) {
-		t.Errorf("expected %v, got %v", context.Canceled, err)
-	}
+	pgtest.Fails(t, <-claimed, context.Canceled)
 	// A repeated call of the holder waits until the canceled claim is released.
 	var next nodelease.Claim
 	again := within(t, patience)
@@ -238,20 +246,12 @@ func testGivenUp(t *testing.T, server *zktest.Server) {
 		next, err = s.Claim(again, p, r)
 		claimed <- err
 	}()
-	s.mu.Lock()
-	s.stall = nil
-	close(s.gate)
-	s.gate = nil
-	s.mu.Unlock()
-	if err := <-claimed; err != nil {
-		t.Fatal(err)
-	}
+	s.proceed()
+	must(t, <-claimed)
 	if next.After != first.After+7 || next.Term != first.Term+2 {
 		t.Errorf("expected a claim after %d in term %d, got %+v", first.After+7, first.Term+2, next)
 	}
-	if err := s.Release(within(t, patience), p, next, next.After); err != nil {
-		t.Error(err)
-	}
+	release(t, s, p, next, next.After)
 	isEmpty(t, conn, rootOf(p)+"/pool")
 }
 
@@ -263,9 +263,7 @@ func testMoved(t *testing.T, server *zktest.Server) {
 	c := claim(t, from, p, request())
 	path := rootOf(p) + "/pool/0"
 	_, before, err := conn.Exists(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	moved, err := to.Renew(within(t, patience), p, c, request())
 	if err != nil || moved.Term != c.Term {
 		t.Fatalf("expected a renewal of %+v, got %+v, %v", c, moved, err)
@@ -294,9 +292,7 @@ func TestRestart(t *testing.T) {
 	server.Stop(t)
 	m.mint(t)
 	short.isLost(t)
-	if err := s.Release(within(t, time.Second), q, c, c.After+7); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("expected %v, got %v", context.DeadlineExceeded, err)
-	}
+	pgtest.Fails(t, s.Release(within(t, time.Second), q, c, c.After+7), context.DeadlineExceeded)
 	server.Start(t)
 
 	m.mint(t)
@@ -307,9 +303,7 @@ func TestRestart(t *testing.T) {
 	if next := claim(t, s, q, request()); next.After != c.After+7 {
 		t.Errorf("expected a claim after %d, got %+v", c.After+7, next)
 	}
-	if err := m.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, m.Close())
 	if stats := m.Stats(); stats.Term != 1 || m.Err() == nil || !errors.Is(m.Err(), nodelease.ErrClosed) {
 		t.Errorf("expected the claim to last until Close, in term 1, got %+v, %v", stats, m.Err())
 	}
@@ -344,9 +338,7 @@ func TestPaused(t *testing.T) {
 	s := open(t, server, zklease.Config{})
 	held := claim(t, s, q, request())
 	released := claim(t, s, p, request())
-	if err := s.Release(within(t, patience), p, released, released.After+7); err != nil {
-		t.Fatal(err)
-	}
+	release(t, s, p, released, released.After+7)
 	fresh := open(t, server, zklease.Config{})
 
 	server.Pause(t)
@@ -366,9 +358,7 @@ func TestPaused(t *testing.T) {
 			return nil
 		})
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: expected %v, got %v", what, context.Canceled, err)
-		}
+		pgtest.Fails(t, fmt.Errorf("%s: %w", what, <-ended), context.Canceled)
 	}
 	for _, s := range []nodelease.Store{s, fresh, doomed} {
 		for _, p := range []nodelease.Pool{p, never} {
@@ -391,24 +381,22 @@ func TestPaused(t *testing.T) {
 	if got := underWay(); got < 2*4+1 {
 		t.Errorf("expected at least 9 goroutines of the three stores, got %d", got)
 	}
-	doomed.Close()
-	pgtest.Eventually(t, "the goroutines of the closed store have ended", func() error {
-		if got := underWay(); got > 2*4 {
-			return fmt.Errorf("%d goroutines are left", got)
+	atMost := func(most int) func() error {
+		return func() error {
+			if got := underWay(); got > most {
+				return fmt.Errorf("%d goroutines are left", got)
+			}
+			return nil
 		}
-		return nil
-	})
+	}
+	doomed.Close()
+	pgtest.Eventually(t, "the goroutines of the closed store have ended", atMost(2*4))
 	server.Unpause(t)
 
 	for _, p := range []nodelease.Pool{p, q} {
 		isEmpty(t, conn, rootOf(p)+"/pool")
 	}
-	pgtest.Eventually(t, "the goroutines of the stores have ended", func() error {
-		if got := underWay(); got > 0 {
-			return fmt.Errorf("%d goroutines are left", got)
-		}
-		return nil
-	})
+	pgtest.Eventually(t, "the goroutines of the stores have ended", atMost(0))
 	if next := claim(t, s, p, request()); next.After != released.After+7 {
 		t.Errorf("expected the unchanged high-water mark %d, got %+v", released.After+7, next)
 	}
@@ -442,9 +430,7 @@ func TestClose(t *testing.T) {
 	p := newPool(2)
 	s := open(t, server, zklease.Config{})
 	released := claim(t, s, p, request())
-	if err := s.Release(within(t, patience), p, released, 0); err != nil {
-		t.Fatal(err)
-	}
+	release(t, s, p, released, 0)
 	s.Close()
 	if sessions := server.Sessions(t); sessions != 0 {
 		t.Errorf("expected a store to end its session, got %d", sessions)
@@ -592,18 +578,12 @@ func testManyNumbers(t *testing.T, server *zktest.Server) {
 	if c := claim(t, s, p, request()); c.Number != 1234 || c.After != 77 || c.Term != 6 {
 		t.Errorf("expected number 1234 after 77 in term 6, got %+v", c)
 	}
-	_, err := s.Claim(within(t, patience), p, request())
-	var busy *nodelease.BusyError
-	if !errors.As(err, &busy) || busy.Held != 2 || busy.Ahead != 2998 {
-		t.Errorf("expected 2 numbers held and 2998 ahead, got %+v", busy)
-	}
+	isBusy(t, s, p, 2, 2998)
 	// The error names a high-water mark with invalid content.
-	if _, err := conn.Set(rootOf(p)+"/high-water-mark/77", []byte("{}"), -1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Claim(within(t, patience), p, request()); err == nil || !strings.Contains(err.Error(), rootOf(p)+"/high-water-mark/77") {
-		t.Errorf("expected an error that names the high-water mark, got %v", err)
-	}
+	_, err := conn.Set(rootOf(p)+"/high-water-mark/77", []byte("{}"), -1)
+	must(t, err)
+	_, err = s.Claim(within(t, patience), p, request())
+	pgtest.Fails(t, err, nil, rootOf(p)+"/high-water-mark/77")
 }
 
 // Stores that start at once all write the layout znode, to compare their clocks with the
@@ -640,22 +620,21 @@ func testAuth(t *testing.T, server *zktest.Server) {
 	// The client authenticates on each new connection.
 	s.disconnect()
 	s.reconnect()
-	if _, err := s.Renew(within(t, patience), p, got, request()); err != nil {
-		t.Error(err)
-	}
+	renew(t, s, p, got, request())
 	stranger := server.Conn(t)
 	for _, path := range []string{"", "/pool", "/pool/0", "/high-water-mark", "/high-water-mark/0", "/layout"} {
-		if _, _, err := stranger.Get(root + "/" + p.Name + path); !errors.Is(err, zk.ErrNoAuth) {
-			t.Errorf("expected %s to be closed to others, got %v", path, err)
-		}
+		_, _, err := stranger.Get(root + "/" + p.Name + path)
+		pgtest.Fails(t, fmt.Errorf("%s: %w", path, err), zk.ErrNoAuth)
+	}
+	misconfigured := func(c zklease.Config, p nodelease.Pool, reason error) {
+		t.Helper()
+		_, err := open(t, server, c).Claim(within(t, patience), p, request())
+		pgtest.Fails(t, err, reason)
+		pgtest.Fails(t, err, nodelease.ErrMisconfigured)
 	}
 	for _, pool := range []nodelease.Pool{p, newPool(1)} {
-		if _, err := open(t, server, zklease.Config{Root: root}).Claim(within(t, patience), pool, request()); !errors.Is(err, zk.ErrNoAuth) || !errors.Is(err, nodelease.ErrMisconfigured) {
-			t.Errorf("expected %v, got %v", zk.ErrNoAuth, err)
-		}
+		misconfigured(zklease.Config{Root: root}, pool, zk.ErrNoAuth)
 	}
 	c.AuthScheme = "unheard-of"
-	if _, err := open(t, server, c).Claim(within(t, patience), p, request()); !errors.Is(err, zk.ErrAuthFailed) || !errors.Is(err, nodelease.ErrMisconfigured) {
-		t.Errorf("expected %v, got %v", zk.ErrAuthFailed, err)
-	}
+	misconfigured(c, p, zk.ErrAuthFailed)
 }

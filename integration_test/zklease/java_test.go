@@ -70,22 +70,15 @@ func (j java) giveBack(path string) {
 // testJava tests both programs on one root.
 func testJava(t *testing.T, server *zktest.Server) {
 	p := nodelease.ForSpread64(3)
+	at := func(t *testing.T, root string) *client {
+		t.Helper()
+		return open(t, server, zklease.Config{Roots: map[string]string{p.Name: root}})
+	}
 	// setup gives each test a root of its own.
 	setup := func(t *testing.T) (java, *client) {
 		t.Helper()
 		root := "/org/example/" + strings.ToLower(crand.Text())
-		s := open(t, server, zklease.Config{Roots: map[string]string{p.Name: root}})
-		return java{server.Conn(t), t, root}, s
-	}
-	// frees makes a claim that must fail, and returns its RetryAfter.
-	frees := func(t *testing.T, s nodelease.Store, held int) time.Duration {
-		t.Helper()
-		got, err := s.Claim(within(t, patience), p, request())
-		var busy *nodelease.BusyError
-		if !errors.As(err, &busy) || busy.Held != held {
-			t.Fatalf("expected %d numbers to be held, got %+v, %v", held, got, err)
-		}
-		return busy.RetryAfter
+		return java{server.Conn(t), t, root}, at(t, root)
 	}
 
 	t.Run("the cluster is written and compared", func(t *testing.T) {
@@ -97,10 +90,8 @@ func testJava(t *testing.T, server *zktest.Server) {
 		}
 		other, s := setup(t)
 		other.begin("4")
-		got, err := s.Claim(within(t, patience), p, request())
-		if !errors.Is(err, nodelease.ErrPoolMismatch) || !strings.Contains(err.Error(), "cluster 3") || !strings.Contains(err.Error(), `"4"`) {
-			t.Errorf("expected %v for clusters 3 and 4, got %+v, %v", nodelease.ErrPoolMismatch, got, err)
-		}
+		_, err := s.Claim(within(t, patience), p, request())
+		pgtest.Fails(t, err, nodelease.ErrPoolMismatch, "cluster 3", `"4"`)
 		if names := children(t, other.Conn, other.root); len(names) != 3 {
 			t.Errorf("expected no new znodes, got %q", names)
 		}
@@ -120,7 +111,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		for n := range 63 {
 			j.take(fmt.Sprintf("/pool/%d", n))
 		}
-		if left := frees(t, s, 64); left <= 0 || left > holdBack {
+		if left := isBusy(t, s, p, 64, 0).RetryAfter; left <= 0 || left > holdBack {
 			t.Errorf("expected number 63 within %v, got %v", holdBack, left)
 		}
 		var c nodelease.Claim
@@ -135,7 +126,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		if names := children(t, j.Conn, j.root+"/pool"); len(names) != 64 {
 			t.Errorf("expected the Java program to see 64 numbers held, got %q", names)
 		}
-		if left := frees(t, s, 64); left != 0 {
+		if left := isBusy(t, s, p, 64, 0).RetryAfter; left != 0 {
 			t.Errorf("expected an unknown RetryAfter, got %v", left)
 		}
 	})
@@ -147,19 +138,15 @@ func testJava(t *testing.T, server *zktest.Server) {
 		for n := range 64 {
 			j.take(fmt.Sprintf("/pool/%d", n))
 		}
-		frees(t, s, 64)
+		isBusy(t, s, p, 64, 0)
 		begun := time.Now()
 		j.giveBack("/pool/5")
 		k, err := nodelease.Acquire(within(t, patience), s, p, nodelease.Options{Wait: patience})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if rested := time.Since(begun); k.Number() != 5 || rested < holdBack {
 			t.Errorf("expected number 5 after %v, got %d after %v", holdBack, k.Number(), rested)
 		}
-		if err := k.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, k.Close())
 	})
 
 	t.Run("no wait if no Java process can have released a number", func(t *testing.T) {
@@ -169,27 +156,21 @@ func testJava(t *testing.T, server *zktest.Server) {
 		// The pool has never had a claim.
 		first := claim(t, s, p, request())
 		// Our own release was the last change.
-		if err := s.Release(within(t, patience), p, first, first.After); err != nil {
-			t.Fatal(err)
-		}
+		release(t, s, p, first, first.After)
 		isEmpty(t, j.Conn, j.root+"/pool")
-		other := open(t, server, zklease.Config{Roots: map[string]string{p.Name: j.root}})
+		other := at(t, j.root)
 		again := claim(t, other, p, request())
 		if again.Number != first.Number {
 			t.Errorf("expected number %d again, got %+v", first.Number, again)
 		}
 		// A renewal more than two seconds ago, and no change since.
-		if _, err := other.Renew(within(t, patience), p, again, request()); err != nil {
-			t.Fatal(err)
-		}
+		renew(t, other, p, again, request())
 		time.Sleep(holdBack + 100*time.Millisecond)
-		claim(t, open(t, server, zklease.Config{Roots: map[string]string{p.Name: j.root}}), p, request())
+		claim(t, at(t, j.root), p, request())
 		// That claim was a change, so the next claim waits, even after a new renewal.
 		for begun := time.Now(); ; begun = time.Now() {
-			if _, err := other.Renew(within(t, patience), p, again, request()); err != nil {
-				t.Fatal(err)
-			}
-			_, err := open(t, server, zklease.Config{Roots: map[string]string{p.Name: j.root}}).Claim(within(t, patience), p, request())
+			renew(t, other, p, again, request())
+			_, err := at(t, j.root).Claim(within(t, patience), p, request())
 			if time.Since(begun) >= holdBack {
 				continue // too slow: the claim may have succeeded after two seconds
 			}
@@ -208,16 +189,12 @@ func testJava(t *testing.T, server *zktest.Server) {
 		path := fmt.Sprintf("%s/pool/%d", j.root, c.Number)
 		// Release doesn't wait for the two seconds, and another session claims the number at
 		// once. Repeat both if the machine was so busy that they took as long anyway.
-		other := open(t, server, zklease.Config{Roots: map[string]string{p.Name: j.root}})
+		other := at(t, j.root)
 		var next nodelease.Claim
 		for {
 			sent := time.Now()
-			if err := s.Release(within(t, patience), p, c, c.After); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := s.Renew(within(t, patience), p, c, request()); !errors.Is(err, nodelease.ErrSuperseded) {
-				t.Errorf("expected %v, got %+v, %v", nodelease.ErrSuperseded, got, err)
-			}
+			release(t, s, p, c, c.After)
+			superseded(t, s, p, c)
 			var err error
 			next, err = other.Claim(within(t, patience), p, request())
 			if time.Since(sent) < holdBack {
@@ -227,24 +204,18 @@ func testJava(t *testing.T, server *zktest.Server) {
 				break
 			}
 			if err == nil {
-				err = other.Release(within(t, patience), p, next, next.After)
-				pgtest.Must(t, err)
+				release(t, other, p, next, next.After)
 			}
 			time.Sleep(holdBack + 100*time.Millisecond)
 			c = claim(t, s, p, request())
 		}
 		// It holds the number for more than two seconds.
 		time.Sleep(holdBack + 300*time.Millisecond)
-		next, err := other.Renew(within(t, patience), p, next, request())
-		if err != nil {
-			t.Fatal(err)
-		}
+		next = renew(t, other, p, next, request())
 		s.Close()
 		// Close waits until the two seconds are over.
 		sent := time.Now()
-		if err := other.Release(within(t, patience), p, next, next.After); err != nil {
-			t.Fatal(err)
-		}
+		release(t, other, p, next, next.After)
 		go other.Close()
 		pgtest.Eventually(t, "the number is free for the Java program", func() error {
 			exists, _, err := j.Exists(path)
@@ -265,12 +236,8 @@ func testJava(t *testing.T, server *zktest.Server) {
 		path := fmt.Sprintf("/pool/%d", c.Number)
 		j.giveBack(path) // as at the end of the session
 		j.take(path)
-		if got, err := s.Renew(within(t, patience), p, c, request()); !errors.Is(err, nodelease.ErrSuperseded) {
-			t.Errorf("expected %v, got %+v, %v", nodelease.ErrSuperseded, got, err)
-		}
-		if err := s.Release(within(t, patience), p, c, c.After); err != nil {
-			t.Error(err)
-		}
+		superseded(t, s, p, c)
+		release(t, s, p, c, c.After)
 		if exists, _, err := j.Exists(j.root + path); err != nil || !exists {
 			t.Errorf("expected the Java program's claim to stay, got %v, %v", exists, err)
 		}
@@ -279,7 +246,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 				j.take(fmt.Sprintf("/pool/%d", n))
 			}
 		}
-		frees(t, s, 64)
+		isBusy(t, s, p, 64, 0)
 	})
 
 	t.Run("the Java program's lock doesn't delay a claim", func(t *testing.T) {
@@ -291,9 +258,8 @@ func testJava(t *testing.T, server *zktest.Server) {
 		j.take(fmt.Sprintf("/queue/nr-%014d-0000", time.Now().UnixMilli()))
 		c := claim(t, s, p, request())
 		// The process with the lock takes the next number if the znode of one exists.
-		if _, err := j.Create(fmt.Sprintf("%s/pool/%d", j.root, c.Number), nil, zk.FlagEphemeral, anyone); !errors.Is(err, zk.ErrNodeExists) {
-			t.Errorf("expected %v, got %v", zk.ErrNodeExists, err)
-		}
+		_, err := j.Create(fmt.Sprintf("%s/pool/%d", j.root, c.Number), nil, zk.FlagEphemeral, anyone)
+		pgtest.Fails(t, err, zk.ErrNodeExists)
 		if names := children(t, j.Conn, j.root+"/queue"); len(names) != 2 {
 			t.Errorf("expected an unchanged queue, got %q", names)
 		}
@@ -302,9 +268,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 	t.Run("a claim that took two seconds is undone and made again", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
-		s.mu.Lock()
-		s.stall = []byte(`"until"`) // contained in the write of a high-water mark
-		s.mu.Unlock()
+		s.hold()
 		claimed := make(chan nodelease.Claim, 1)
 		ctx := within(t, patience)
 		go func() {
@@ -327,11 +291,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 			return err
 		})
 		time.Sleep(holdBack)
-		s.mu.Lock()
-		s.stall = nil
-		close(s.gate)
-		s.gate = nil
-		s.mu.Unlock()
+		s.proceed()
 		if c := <-claimed; fmt.Sprint(c.Number) == first {
 			t.Errorf("expected another number than %s, which a Java process may have had meanwhile, got %+v", first, c)
 		}

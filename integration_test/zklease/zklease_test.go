@@ -8,11 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/integration_test/internal/zktest"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/leasetest"
 	"github.com/sortkey/sortkey/nodelease/zklease"
 )
+
+// must is pgtest.Must.
+var must = pgtest.Must
 
 // Session timeouts of the tests.
 const (
@@ -28,8 +32,8 @@ type client struct {
 	mu      sync.Mutex
 	conns   []net.Conn
 	cut     bool
-	stall   []byte        // after a request that contains this, no request gets an answer
-	gate    chan struct{} // until gate is closed; nil before such a request
+	stalls  bool          // after the next write of a high-water mark, no request gets an answer
+	gate    chan struct{} // until gate is closed; nil before such a write
 }
 
 // A conn is a connection whose answers can be held up.
@@ -40,7 +44,7 @@ type conn struct {
 
 func (c conn) Write(b []byte) (int, error) {
 	c.client.mu.Lock()
-	if c.client.stall != nil && bytes.Contains(b, c.client.stall) && c.client.gate == nil {
+	if c.client.stalls && bytes.Contains(b, []byte(`"until"`)) && c.client.gate == nil {
 		c.client.gate = make(chan struct{})
 	}
 	c.client.mu.Unlock()
@@ -79,9 +83,8 @@ func open(t testing.TB, server *zktest.Server, c zklease.Config) *client {
 		return conn{dialed, cl}, nil
 	}
 	var err error
-	if cl.Store, err = zklease.Connect([]string{server.Address}, c); err != nil {
-		t.Fatal(err)
-	}
+	cl.Store, err = zklease.Connect([]string{server.Address}, c)
+	must(t, err)
 	t.Cleanup(cl.Close)
 	return cl
 }
@@ -102,6 +105,22 @@ func (c *client) reconnect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut = false
+}
+
+// hold makes the store wait for all answers after its next write of a high-water mark.
+func (c *client) hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stalls = true
+}
+
+// proceed ends a hold, after such a write.
+func (c *client) proceed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stalls = false
+	close(c.gate)
+	c.gate = nil
 }
 
 // TestServer runs the tests that don't stop or pause the server, in parallel.

@@ -49,9 +49,7 @@ func Run(t testing.TB) *Server {
 	t.Helper()
 	image := pgtest.DebianImage(t, "zookeeper", "trixie", "openjdk-21-jre-headless", "libzookeeper-java")
 	port, err := pgtest.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Must(t, err)
 	var path []string
 	for _, jar := range []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "netty-all", "metrics-core", "snappy-java", "commons-cli"} {
 		path = append(path, "/usr/share/java/"+jar+".jar")
@@ -70,9 +68,7 @@ func Run(t testing.TB) *Server {
 		}),
 	)}
 	host, err := s.container.Host(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Must(t, err)
 	s.Address = net.JoinHostPort(host, port)
 	s.wait(t)
 	return s
@@ -83,7 +79,7 @@ func (s *Server) wait(t testing.TB) {
 	t.Helper()
 	var state string
 	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if s.Answers(time.Second) {
+		if s.answers(time.Second) {
 			return
 		}
 		if st, err := s.container.State(t.Context()); err == nil {
@@ -95,8 +91,8 @@ func (s *Server) wait(t testing.TB) {
 	t.Fatalf("no answer from ZooKeeper at %s within %v (container state: %s)", s.Address, startTimeout, state)
 }
 
-// Answers reports whether the server answers within limit.
-func (s *Server) Answers(limit time.Duration) bool {
+// answers reports whether the server answers within limit.
+func (s *Server) answers(limit time.Duration) bool {
 	// The output contains "Mode: standalone" once the server accepts sessions.
 	state, err := s.command("srvr", limit)
 	return err == nil && strings.Contains(state, "Mode:")
@@ -138,9 +134,7 @@ func (s *Server) command(name string, limit time.Duration) (string, error) {
 func (s *Server) Conn(t testing.TB) *zk.Conn {
 	t.Helper()
 	conn, _, err := zk.Connect([]string{s.Address}, MaxSession, zk.WithLogger(silent{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Must(t, err)
 	t.Cleanup(conn.Close)
 	pgtest.Eventually(t, "a client has a session", func() error {
 		if state := conn.State(); state != zk.StateHasSession {
