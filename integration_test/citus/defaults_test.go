@@ -72,13 +72,8 @@ func servers(c *pgtest.Cluster) []*pgtest.DB { return append([]*pgtest.DB{c.DB},
 // workers, too.
 func TestObjects(t *testing.T) {
 	installed(t, func(t *testing.T, c *pgtest.Cluster) {
-		role := c.Name + "_app"
-		c.Exec(t, fmt.Sprintf(`create role %s login;
-			grant usage on schema sortkey to %[1]s;
-			grant execute on function sortkey.next_snowflake() to %[1]s`, role))
-		defer func() {
-			c.Exec(t, fmt.Sprintf("drop owned by %s; drop role %[1]s", role))
-		}()
+		role := c.NewRole(t, "app", "login")
+		c.Exec(t, fmt.Sprintf("grant usage on schema sortkey to %[1]s; grant execute on function sortkey.next_snowflake() to %[1]s", role))
 		const objects = `
 			select 'function ' || oid::regprocedure || pg_get_functiondef(oid) || proowner::regrole || coalesce(proacl::text, '')
 				from pg_proc where pronamespace::regnamespace in ('sortkey', 'sortkey_internal') and proname !~ 'partition' -- only for the coordinator

@@ -14,9 +14,7 @@ import (
 // The SQL of the section on Citus in scaling-out.md works as the page describes.
 func TestPage(t *testing.T) {
 	installed(t, func(t *testing.T, c *pgtest.Cluster) {
-		role := c.Name + "_migrator"
-		c.Exec(t, "create role "+role)
-		defer c.Exec(t, "drop role "+role)
+		role := c.NewRole(t, "migrator", "")
 		run := func(conn *pgx.Conn, name string) {
 			t.Helper()
 			for _, s := range docs.One(t, "scaling-out", name).Replace("DATABASE shop", "DATABASE "+c.Name, "ROLE migrator", "ROLE "+role).Statements() {

@@ -89,8 +89,7 @@ func TestGORM(t *testing.T) {
 			select create_distributed_table('authors', 'id');
 			create table books (author_id bigint references authors, id bigint, title text, primary key (author_id, id));
 			select create_distributed_table('books', 'author_id', colocate_with => 'authors')`)
-		gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3})
-		must(t, err)
+		gen := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}))
 		for i, server := range servers(c) {
 			db := server.GORM(t, nil)
 			must(t, db.Use(gormplugin.New(gormplugin.For(gen))))
@@ -157,11 +156,9 @@ func TestCopy(t *testing.T) {
 			select create_distributed_table('bigints', 'id');
 			create table uuids (id uuid primary key);
 			select create_distributed_table('uuids', 'id')`)
-		snowflakes, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3})
-		must(t, err)
+		snowflakes := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}))
 		partition := idtype.SnoPartitionFrom(3)
-		snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition})
-		must(t, err)
+		snos := idtype.Must(idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition}))
 		for _, server := range servers(c) {
 			conn := server.Conn(t, pgtest.Codec)
 			copied(t, conn, "bigints", snowflakes)
@@ -198,8 +195,7 @@ func TestMove(t *testing.T) {
 		c.Exec(t, `set citus.shard_count = 2;
 			create table orders (id bigint primary key default sortkey.next_snowflake(), writer integer);
 			select create_distributed_table('orders', 'id')`)
-		gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3})
-		must(t, err)
+		gen := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}))
 		var (
 			wg            sync.WaitGroup
 			moving, moved atomic.Bool
@@ -289,16 +285,11 @@ func TestSpread(t *testing.T) {
 			step time.Duration // between two readings of the clock
 		}{{"burst", 100 * time.Microsecond}, {"slow", time.Second}} {
 			o := clock(rate.step)
-			snowflakes, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3, Options: o})
-			must(t, err)
-			sis, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, Machine: 3, Options: o})
-			must(t, err)
-			uids, err := idtype.NewUID60Generator(idtype.UID60Config{Options: o})
-			must(t, err)
-			spreads, err := idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 3, Options: o})
-			must(t, err)
-			snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition, Options: o})
-			must(t, err)
+			snowflakes := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3, Options: o}))
+			sis := idtype.Must(idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, Machine: 3, Options: o}))
+			uids := idtype.Must(idtype.NewUID60Generator(idtype.UID60Config{Options: o}))
+			spreads := idtype.Must(idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 3, Options: o}))
+			snos := idtype.Must(idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition, Options: o}))
 			spreadOver(t, c, rate.name+" of Snowflakes", "bigints", snowflakes)
 			spreadOver(t, c, rate.name+" of SnowflakeSIs", "bigints", sis)
 			spreadOver(t, c, rate.name+" of UID60s", "bigints", uids)
