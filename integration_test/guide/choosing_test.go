@@ -94,9 +94,8 @@ func TestChoosingGenerator(t *testing.T) {
 	if p, err := idtype.DefaultSnowflakeLayout().Parts(id); err != nil || p.Worker != 31 || p.Datacenter != 0 {
 		t.Errorf("expected datacenter 0 and worker 31, got %+v, %v", p, err)
 	}
-	if _, err := guide.NewOrderIDs(32); !errors.Is(err, idtype.ErrNode) {
-		t.Errorf("worker 32: expected %v, got %v", idtype.ErrNode, err)
-	}
+	_, err = guide.NewOrderIDs(32)
+	pgtest.Fails(t, err, idtype.ErrNode)
 }
 
 // The layouts have the limits in their comments, and the database uses them.
@@ -128,9 +127,7 @@ func TestChoosingLayouts(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		must(t, guide.MigrateLayouts(t.Context(), pool))
-		if err := migrations.Check(t.Context(), pool, migrations.Config{}); !errors.Is(err, migrations.ErrLayout) {
-			t.Errorf("a program with the default layout: expected %v, got %v", migrations.ErrLayout, err)
-		}
+		pgtest.Fails(t, migrations.Check(t.Context(), pool, migrations.Config{}), migrations.ErrLayout) // the default layout
 		gen, err := guide.NewEvents(5)
 		must(t, err)
 		id, err := gen.Next()
@@ -203,8 +200,7 @@ func TestChoosingTyped(t *testing.T) {
 
 // An upload has the ID that a client sent, in any version, or a new one of version 7.
 func TestChoosingUpload(t *testing.T) {
-	gen, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{})
-	must(t, err)
+	gen := idtype.Must(idtype.NewUUIDGenerator(idtype.UUIDConfig{}))
 	made, err := guide.NewUpload(gen, "")
 	if created, timeErr := made.ID.Time(); err != nil || timeErr != nil || time.Since(created).Abs() > time.Minute {
 		t.Errorf("got %v, created %v, %v, %v", made, created, err, timeErr)
@@ -301,11 +297,6 @@ func TestChoosingPages(t *testing.T) {
 			}
 		}
 		// uuidv7() exists since Postgres 18, as in the table of other keys.
-		var version int
-		must(t, conn.QueryRow(t.Context(), "SELECT current_setting('server_version_num')::int / 10000").Scan(&version))
-		var has bool
-		if err := conn.QueryRow(t.Context(), "SELECT to_regprocedure('uuidv7()') IS NOT NULL").Scan(&has); err != nil || has != (version >= 18) {
-			t.Errorf("Postgres %d: expected uuidv7 to exist since 18, got %t, %v", version, has, err)
-		}
+		has(t, "uuidv7", lines(t, conn, "SELECT (to_regprocedure('uuidv7()') IS NOT NULL) = (current_setting('server_version_num')::int >= 180000)"), "t")
 	})
 }

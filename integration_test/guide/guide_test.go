@@ -13,9 +13,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 var must = pgtest.Must
 
 // migrated creates databases in which the migrations have run.
-var migrated = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
-	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
-})
+var migrated = pgtest.NewTemplate(migrate)
 
 // migrate runs the migrations in a database.
 func migrate(t *testing.T, db *pgtest.DB) {

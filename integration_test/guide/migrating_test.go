@@ -2,9 +2,7 @@ package guide
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -50,9 +48,7 @@ func migratingGrants(t *testing.T, db *pgtest.DB, owner, app string) {
 		p.SQL = regexp.MustCompile(`TO (app|monitoring);`).ReplaceAllString(p.SQL, "TO "+app+";")
 		p.Run(t, db)
 	}
-	if err := guide.Verify(ctx, as(t, db, app)); err == nil || !strings.Contains(err.Error(), "GRANT USAGE") {
-		t.Errorf("Verify: expected an error with the missing GRANT for a role without rights, got %v", err)
-	}
+	pgtest.Fails(t, guide.Verify(ctx, as(t, db, app)), nil, "GRANT USAGE") // a role without rights
 	grant("program")
 	leases := as(t, db, app)
 	must(t, guide.Verify(ctx, leases))
@@ -102,9 +98,7 @@ func migratingGrants(t *testing.T, db *pgtest.DB, owner, app string) {
 	if trust == nil || !strings.Contains(trust[1], owner) {
 		t.Fatalf("expected a warning with the statement that states trust in %s, got %s", owner, untrusted)
 	}
-	if err := migrations.CheckDefaults(ctx, leases, migrations.Config{}); !errors.Is(err, migrations.ErrUntrusted) || !strings.Contains(err.Error(), trust[0]) {
-		t.Errorf("CheckDefaults: expected %q, got %v", trust[0], err)
-	}
+	pgtest.Fails(t, migrations.CheckDefaults(ctx, leases, migrations.Config{}), migrations.ErrUntrusted, trust[0])
 	db.Exec(t, trust[1])
 	if denied := warning(); !strings.Contains(denied, "run GRANT USAGE ON SCHEMA sortkey TO "+app+"; GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log TO "+app) {
 		t.Errorf("expected a warning with the grants, got %s", denied)
@@ -121,16 +115,8 @@ func migratingGrants(t *testing.T, db *pgtest.DB, owner, app string) {
 func TestMigratingSQL(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
-		roles := strings.NewReplacer("shop_owner", db.Name+"_owner", "shop_app", db.Name+"_app", "DATABASE shop", "DATABASE "+db.Name)
-		owner, app := db.Name+"_owner", db.Name+"_app"
-		db.Exec(t, "CREATE ROLE "+owner+" "+pgtest.LoginPassword+"; CREATE ROLE "+app+" "+pgtest.LoginPassword)
-		t.Cleanup(func() {
-			for _, role := range []string{app, owner} {
-				if _, err := db.SQL(t).ExecContext(context.Background(), "DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+		owner, app := db.NewRole(t, "owner", pgtest.LoginPassword), db.NewRole(t, "app", pgtest.LoginPassword)
+		roles := strings.NewReplacer("shop_owner", owner, "shop_app", app, "DATABASE shop", "DATABASE "+db.Name)
 		all := docs.SQL(t, "migrating", "role", "parameter", "checks", "payments")
 		for _, p := range append(all, docs.SQL(t, "coming-from", "goose", "identity", "backfill")...) {
 			p.SQL = roles.Replace(p.SQL)
@@ -142,38 +128,19 @@ func TestMigratingSQL(t *testing.T) {
 				p.Run(t, db)
 				must(t, guide.Install(ctx, as(t, db, owner)))
 			case "parameter":
-				if _, err := as(t, db, owner).ExecContext(ctx, fmt.Sprintf("ALTER ROLE %s SET sortkey.node = 1021", owner)); err == nil || !strings.Contains(err.Error(), "permission denied") {
-					t.Errorf("expected the setting to need a privilege, got %v", err)
-				}
+				set := "ALTER ROLE " + owner + " SET sortkey.node = 1021"
+				_, err := as(t, db, owner).ExecContext(ctx, set)
+				pgtest.Fails(t, err, nil, "permission denied")
 				p.Run(t, db)
-				_, err := as(t, db, owner).ExecContext(ctx, fmt.Sprintf("ALTER ROLE %s SET sortkey.node = 1021", owner))
+				_, err = as(t, db, owner).ExecContext(ctx, set)
 				must(t, err)
 				db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', 1021, 'defaults'); ALTER DATABASE %s SET sortkey.node = 1021", db.Name))
 				conn = db.Conn(t)
 				migratingGrants(t, db, owner, app)
 			case "goose":
-				db.Exec(t, "CREATE TABLE orders (id bigserial PRIMARY KEY, total bigint); INSERT INTO orders (total) VALUES (1), (2)")
-				migration := gooseFile(t, pool, p.SQL)
-				_, err := migration.Up(ctx)
-				must(t, err)
-				const insert = "INSERT INTO orders (total) VALUES (3) RETURNING id > 1000, sortkey.snowflake_node(id)"
-				has(t, "up", lines(t, conn, insert), "t|1021")
-				if _, err := conn.Exec(ctx, "INSERT INTO orders VALUES (-1)"); err == nil {
-					t.Error("expected the CHECK to reject -1, but the INSERT succeeded")
-				}
-				has(t, "old rows", lines(t, conn, "SELECT count(*) FROM orders WHERE id <= 2"), "2")
-				_, err = migration.Down(ctx)
-				must(t, err)
-				has(t, "down", lines(t, conn, "INSERT INTO orders (total) VALUES (4) RETURNING id"), "3")
+				moves(t, db, p.SQL, "orders", "bigserial")
 			case "identity":
-				db.Exec(t, "CREATE TABLE invoices (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, total bigint); INSERT INTO invoices (total) VALUES (1), (2)")
-				migration := gooseFile(t, pool, p.SQL)
-				_, err := migration.Up(ctx)
-				must(t, err)
-				has(t, "up", lines(t, conn, "INSERT INTO invoices (total) VALUES (3) RETURNING id > 1000000000000000, sortkey.snowflake_node(id)"), "t|1021")
-				_, err = migration.Down(ctx)
-				must(t, err)
-				has(t, "down", lines(t, conn, "INSERT INTO invoices (total) VALUES (4) RETURNING id"), "3")
+				moves(t, db, p.SQL, "invoices", "bigint GENERATED ALWAYS AS IDENTITY")
 			case "checks":
 				checks(t, db, p.SQL)
 			case "backfill":
@@ -188,20 +155,34 @@ func TestMigratingSQL(t *testing.T) {
 		}
 		// Down fails while a column uses a domain, and works afterwards.
 		// A superuser doesn't trust the owner of the installation.
-		if err := migrations.Down(ctx, pool, migrations.Config{}); !errors.Is(err, migrations.ErrUntrusted) {
-			t.Errorf("Down: expected %v, got %v", migrations.ErrUntrusted, err)
-		}
+		pgtest.Fails(t, migrations.Down(ctx, pool, migrations.Config{}), migrations.ErrUntrusted)
 		db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
-		if err := migrations.Down(ctx, as(t, db, owner), migrations.Config{}); err == nil || !strings.Contains(err.Error(), "used") {
-			t.Errorf("Down: expected an error that names the table in use, got %v", err)
-		}
+		pgtest.Fails(t, migrations.Down(ctx, as(t, db, owner), migrations.Config{}), nil, "used")
 		must(t, guide.Verify(ctx, pool))
 		db.Exec(t, "DROP TABLE used")
 		must(t, migrations.Down(ctx, as(t, db, owner), migrations.Config{}))
-		if err := guide.Verify(ctx, pool); !errors.Is(err, migrations.ErrNotInstalled) {
-			t.Errorf("Verify after Down: expected %v, got %v", migrations.ErrNotInstalled, err)
-		}
+		pgtest.Fails(t, guide.Verify(ctx, pool), migrations.ErrNotInstalled)
 	})
+}
+
+// moves runs a migration of the page, which changes the key of a table, and reverts it.
+func moves(t *testing.T, db *pgtest.DB, text, table, key string) {
+	t.Helper()
+	conn := db.Conn(t)
+	db.Exec(t, fmt.Sprintf("CREATE TABLE %[1]s (id %[2]s PRIMARY KEY, total bigint); INSERT INTO %[1]s (total) VALUES (1), (2)", table, key))
+	migration := gooseFile(t, db.SQL(t), text)
+	_, err := migration.Up(t.Context())
+	must(t, err)
+	insert := "INSERT INTO " + table + " (total) VALUES (3) RETURNING id"
+	has(t, "up", lines(t, conn, insert+" > 1000000000000000, sortkey.snowflake_node(id)"), "t|1021")
+	if table == "orders" {
+		_, err = conn.Exec(t.Context(), "INSERT INTO orders VALUES (-1)")
+		pgtest.Fails(t, err, nil, "23514") // check_violation
+	}
+	has(t, "old rows", lines(t, conn, "SELECT count(*) FROM "+table+" WHERE id <= 2"), "2")
+	_, err = migration.Down(t.Context())
+	must(t, err)
+	has(t, "down", lines(t, conn, insert), "3")
 }
 
 // checks compares the CHECK constraints of the page with the domains, value by value.
@@ -242,20 +223,13 @@ func TestShopKeys(t *testing.T) {
 		must(t, migrations.Up(ctx, pool, guide.ShopKeys))
 		must(t, migrations.Check(ctx, pool, guide.ShopKeys))
 		has(t, "times", lines(t, db.Conn(t), "SELECT keys.snowflake_time(0) = '2026-01-01Z', keys.snowflake_si_time(0) = '2026-01-01Z'"), "t|t")
-		if err := guide.Verify(ctx, pool); !errors.Is(err, migrations.ErrNotInstalled) {
-			t.Errorf("Verify of another schema: expected %v, got %v", migrations.ErrNotInstalled, err)
-		}
+		pgtest.Fails(t, guide.Verify(ctx, pool), migrations.ErrNotInstalled) // in the default schema
 		other := guide.ShopKeys
 		other.Snowflake = idtype.SnowflakeLayout{}
-		if err := migrations.Check(ctx, pool, other); !errors.Is(err, migrations.ErrLayout) {
-			t.Errorf("Check with another epoch: expected %v, got %v", migrations.ErrLayout, err)
-		}
-		if err := migrations.Up(ctx, pool, other); !errors.Is(err, migrations.ErrLayout) {
-			t.Errorf("Up with another epoch: expected %v, got %v", migrations.ErrLayout, err)
-		}
-		if _, err := guide.ClaimIDs(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), nil); !errors.Is(err, nodelease.ErrPoolMismatch) {
-			t.Errorf("claim with another epoch: expected %v, got %v", nodelease.ErrPoolMismatch, err)
-		}
+		pgtest.Fails(t, migrations.Check(ctx, pool, other), migrations.ErrLayout)
+		pgtest.Fails(t, migrations.Up(ctx, pool, other), migrations.ErrLayout)
+		_, err := guide.ClaimIDs(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), nil) // with another epoch
+		pgtest.Fails(t, err, nodelease.ErrPoolMismatch)
 		ids, err := nodelease.NewSnowflakeGenerator(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), idtype.SnowflakeConfig{Layout: guide.ShopKeys.Snowflake}, nodelease.Options{})
 		must(t, err)
 		must(t, ids.Close())

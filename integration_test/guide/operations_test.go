@@ -120,9 +120,8 @@ func TestOperationsSQL(t *testing.T) {
 			case "restored":
 				p.Run(t, db)
 				layout := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
-				if _, err := nodelease.Acquire(ctx, pglease.New(pool, pglease.Config{}), layout, nodelease.Options{Wait: -1}); !errors.Is(err, nodelease.ErrClockBehind) {
-					t.Errorf("expected %v before the TTL is over, got %v", nodelease.ErrClockBehind, err)
-				}
+				_, err := nodelease.Acquire(ctx, pglease.New(pool, pglease.Config{}), layout, nodelease.Options{Wait: -1})
+				pgtest.Fails(t, err, nodelease.ErrClockBehind) // before the TTL is over
 				if _, err := ids.Next(); err != nil {
 					t.Errorf("expected a generator with a claim to continue, got %v", err)
 				}
@@ -135,9 +134,8 @@ func TestOperationsSQL(t *testing.T) {
 				has(t, "a connection string", lines(t, db.Conn(t, options), "SELECT sortkey.snowflake_node(sortkey.next_snowflake())"), "1023")
 				// As in a copy, which has no such setting.
 				db.Exec(t, "ALTER DATABASE "+db.Name+" RESET sortkey.node")
-				if _, err := db.Conn(t).Exec(ctx, "INSERT INTO refunds (amount) VALUES (1)"); err == nil || !strings.Contains(err.Error(), "sortkey.node is not set") {
-					t.Errorf("expected an error without a number, got %v", err)
-				}
+				_, err := db.Conn(t).Exec(ctx, "INSERT INTO refunds (amount) VALUES (1)")
+				pgtest.Fails(t, err, nil, "sortkey.node is not set")
 			default:
 				t.Errorf("no test runs %s", p.Name)
 			}
@@ -174,10 +172,9 @@ func TestAfterNewest(t *testing.T) {
 func TestSnosAcrossRestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "snos.json")
 	partition := idtype.SnoPartitionFrom(7)
-	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition})
-	must(t, err)
+	gen := idtype.Must(idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition}))
 	ids := make([]idtype.Sno, 1000)
-	_, err = gen.Fill(t.Context(), ids)
+	_, err := gen.Fill(t.Context(), ids)
 	must(t, err)
 	text, err := json.Marshal(gen.Snapshot())
 	must(t, err)
@@ -189,9 +186,8 @@ func TestSnosAcrossRestart(t *testing.T) {
 	if id.Partition() != partition || id.Compare(ids[len(ids)-1]) <= 0 {
 		t.Errorf("expected an ID of the same partition after %v, got %v", ids[len(ids)-1], id)
 	}
-	if _, err := guide.ResumeSnos(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("expected the second use of a snapshot to fail with %v, got %v", fs.ErrNotExist, err)
-	}
+	_, err = guide.ResumeSnos(file) // the second use of a snapshot
+	pgtest.Fails(t, err, fs.ErrNotExist)
 }
 
 // Stop lets a request that has started get its ID, and then frees the number.

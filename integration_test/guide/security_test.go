@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -90,8 +91,7 @@ func TestSecurityDocuments(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		g := db.GORM(t, nil)
-		gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{})
-		must(t, err)
+		gen := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{}))
 		must(t, errors.Join(g.Use(gormplugin.New(gormplugin.For(gen))), g.AutoMigrate(&guide.Document{})))
 		documents := []guide.Document{{OwnerID: 1, Title: "hers"}, {OwnerID: 2, Title: "his"}}
 		must(t, g.Create(&documents).Error)
@@ -121,14 +121,12 @@ func TestSecurityDocuments(t *testing.T) {
 // Roles can do everything that the page grants, and nothing else.
 func TestSecurityGrants(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		app, monitoring, appOwner := guideRole(t, db, "app"), guideRole(t, db, "monitoring"), guideRole(t, db, "app_owner")
+		app, monitoring, appOwner := db.NewRole(t, "app", ""), db.NewRole(t, "monitoring", ""), db.NewRole(t, "app_owner", "")
 		db.Exec(t, "CREATE SCHEMA app")
 		owner := db.Conn(t)
 		as := func(role string) *pgx.Conn {
 			conn := db.Conn(t)
-			if _, err := conn.Exec(t.Context(), "SET SESSION AUTHORIZATION "+role); err != nil {
-				t.Fatal(err)
-			}
+			lines(t, conn, "SET SESSION AUTHORIZATION "+role)
 			return conn
 		}
 		appConn, monitoringConn := as(app), as(monitoring)
@@ -140,9 +138,8 @@ func TestSecurityGrants(t *testing.T) {
 		}
 		denied := func(conn *pgx.Conn, sql string) {
 			t.Helper()
-			if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "permission denied") {
-				t.Errorf("%s: expected permission denied, got %v", sql, err)
-			}
+			_, err := conn.Exec(t.Context(), sql)
+			pgtest.Fails(t, fmt.Errorf("%s: %w", sql, err), nil, "permission denied")
 		}
 		never := func() { // denied after every grant of the page
 			t.Helper()
@@ -163,10 +160,7 @@ func TestSecurityGrants(t *testing.T) {
 		if _, err := appConn.Exec(t.Context(), "INSERT INTO documents (id, owner_id, title) VALUES (0, 1, 'x')"); err == nil {
 			t.Error("expected the domain to reject zero, but the INSERT succeeded")
 		}
-		var version string
-		if err := appConn.QueryRow(t.Context(), "SELECT substr(token::text, 15, 1) FROM documents").Scan(&version); err != nil || version != "4" {
-			t.Errorf("expected a uuid of version 4, got %s, %v", version, err)
-		}
+		has(t, "the version of the uuid", lines(t, appConn, "SELECT substr(token::text, 15, 1) FROM documents"), "4")
 		denied(appConn, "SELECT sortkey.snowflake_time(1)")
 		never()
 		for _, p := range docs.SQL(t, "security", "program", "maintenance", "monitoring", "default", "pinned", "audit") {
@@ -197,18 +191,12 @@ func TestSecurityGrants(t *testing.T) {
 				allowed(appConn, "INSERT INTO payments (amount) VALUES (2)")
 				denied(appConn, "SELECT sortkey.next_snowflake()")
 				denied(monitoringConn, "SELECT next_payment_id()")
-				var created int
-				if err := owner.QueryRow(t.Context(), "SELECT count(*) FROM payments WHERE sortkey.snowflake_node(id) = 1023").Scan(&created); err != nil || created != 2 {
-					t.Errorf("expected 2 keys with the reserved number, got %d, %v", created, err)
-				}
+				has(t, "keys with the reserved number", lines(t, owner, "SELECT count(*) FROM payments WHERE sortkey.snowflake_node(id) = 1023"), "2")
 				never()
 			case "monitoring":
 				denied(monitoringConn, "SELECT * FROM sortkey.node_status")
 				p.Run(t, db)
-				var holder string
-				if err := monitoringConn.QueryRow(t.Context(), "SELECT holder FROM sortkey.node_status WHERE state = 'held'").Scan(&holder); err != nil || holder != "host 7" {
-					t.Errorf("expected the holder without its secret, got %s, %v", holder, err)
-				}
+				has(t, "the holder, without its secret", lines(t, monitoringConn, "SELECT holder FROM sortkey.node_status WHERE state = 'held'"), "host 7")
 				denied(monitoringConn, "SELECT * FROM sortkey.node_lease")
 				denied(monitoringConn, claim)
 			case "audit":

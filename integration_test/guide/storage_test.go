@@ -97,9 +97,7 @@ func psqlTable(r *pgconn.Result) string {
 func TestStorage(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
-		if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'"); err != nil {
-			t.Fatal(err)
-		}
+		lines(t, conn, "SET timezone = 'UTC'")
 		for _, p := range docs.SQL(t, "storage", "tables", "look", "find", "refused", "view", "statistics", "text", "measure") {
 			if p.Name == "measure" {
 				for _, s := range docs.File(t, "examples/guide/storage.sql")[0].Statements() {
@@ -110,12 +108,7 @@ func TestStorage(t *testing.T) {
 				t.Errorf("%s: expected the output in the page\n%sgot\n%s", p.Name, p.Output, got)
 			}
 		}
-		var target int
-		err := conn.QueryRow(t.Context(), `SELECT attstattarget FROM pg_attribute
-			WHERE attrelid = 'customers'::regclass AND attname = 'id'`).Scan(&target)
-		if err != nil || target != 500 {
-			t.Errorf("expected a statistics target of 500, got %d, %v", target, err)
-		}
+		has(t, "the statistics target", lines(t, conn, "SELECT attstattarget FROM pg_attribute WHERE attrelid = 'customers'::regclass AND attname = 'id'"), "500")
 	})
 }
 
@@ -224,36 +217,15 @@ func TestStorageViewRole(t *testing.T) {
 	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
 		docs.One(t, "storage", "tables").Run(t, db)
 		docs.One(t, "storage", "view").Run(t, db)
-		role := guideRole(t, db, "report")
+		role := db.NewRole(t, "report", "")
 		db.Exec(t, "GRANT SELECT ON orders_readable TO "+role)
 		conn := db.Conn(t)
-		if _, err := conn.Exec(t.Context(), "SET ROLE "+role); err != nil {
-			t.Fatal(err)
-		}
-		var customer, kind string
-		err := conn.QueryRow(t.Context(), "SELECT customer, pg_typeof(id)::text FROM orders_readable").Scan(&customer, &kind)
-		if err != nil || customer != "brpk4q72xwf2m63l" || kind != "text" {
-			t.Errorf("got customer %s and an id of type %s, %v", customer, kind, err)
-		}
+		lines(t, conn, "SET ROLE "+role)
+		has(t, "the view", lines(t, conn, "SELECT customer, pg_typeof(id)::text FROM orders_readable"), "brpk4q72xwf2m63l|text")
 		if _, err := conn.Exec(t.Context(), "SELECT sortkey.snowflake_time(1)"); err == nil {
 			t.Error("expected the role to have no right to the schema, but its call succeeded")
 		}
 	})
-}
-
-// guideRole creates a role, and drops it when the test ends.
-func guideRole(t *testing.T, db *pgtest.DB, prefix string) string {
-	t.Helper()
-	// Roles belong to the server, which other tests use at the same time.
-	name := prefix + "_" + db.Name
-	db.Exec(t, "CREATE ROLE "+name)
-	conn := db.SQL(t)
-	t.Cleanup(func() {
-		if _, err := conn.ExecContext(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
-			t.Error(err)
-		}
-	})
-	return name
 }
 
 // A tap is a connection that records all bytes written to it.
