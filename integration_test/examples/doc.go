@@ -2,12 +2,12 @@
 //
 // # What it shows
 //
-//   - examples_test.go: the quickstart, on Postgres and SQLite, and the tests in examples/testing
+//   - examples_test.go: the quickstart, on Postgres and SQLite, the tests in examples/testing, and
+//     the examples of package pgxcodec that need a server
 //   - readme_test.go: the program in README.md, and the first SQL of docs/migrating.md
 //   - moving_test.go: examples/moving moves tables from sequences to generated keys, by SQL, by
 //     GORM's AutoMigrate, and by rekey while two versions of a program run
 //   - sqlc_test.go: queries that sqlc generates, in all query exec modes of pgx
-//   - pgxcodec_test.go: the examples of package pgxcodec that need a server
 //
 // The tests in the module examples need no server. Package guide runs the code of the pages in
 // docs, package frameworks the recipes of docs/using-with.md, and package service the example of

@@ -71,17 +71,25 @@ func checkQuickstart(t *testing.T, out string) {
 	}
 }
 
-// The tests of examples/testing run on Postgres, too.
-func TestTesting(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "github.com/sortkey/sortkey/examples/testing")
-		cmd.Env = append(os.Environ(), "DATABASE_URL="+db.URL)
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "--- PASS: TestInsert") || strings.Contains(string(out), "--- SKIP") {
-			t.Errorf("%v\n%s", err, out)
-		}
-	})
+// The tests of examples/testing run on Postgres, too, and the examples of package pgxcodec that
+// need a server.
+func TestOnPostgres(t *testing.T) {
+	for _, c := range []struct{ pkg, run, passes string }{
+		{"examples/testing", ".", "TestInsert"},
+		{"pgxcodec", "^TestExamples$", "TestExamples/pgxpool"},
+	} {
+		t.Run(c.pkg, func(t *testing.T) {
+			t.Parallel()
+			pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+				cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-run", c.run, "github.com/sortkey/sortkey/"+c.pkg)
+				cmd.Env = append(os.Environ(), "RUN_EXAMPLES=1", "DATABASE_URL="+db.URL)
+				out, err := cmd.CombinedOutput()
+				if err != nil || !strings.Contains(string(out), "--- PASS: "+c.passes) || strings.Contains(string(out), "SKIP") {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		})
+	}
 }
 
 func run(t *testing.T, program, url string, want []string) string {

@@ -121,13 +121,9 @@ func TestSqlc(t *testing.T) {
 // and that sqlc.yaml uses these types.
 func TestSqlcOverrides(t *testing.T) {
 	readme, err := os.ReadFile("../../examples/sqlc/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config, err := os.ReadFile("../../examples/sqlc/sqlc.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	types := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `sortkey\\.(\\w+)` \\| `github.com/sortkey/sortkey/(\\w+\\.\\w+)` \\|$").FindAllSubmatch(readme, -1) {
 		types[string(row[1])] = string(row[2])
@@ -148,9 +144,7 @@ func TestSqlcOverrides(t *testing.T) {
 		"uuid7": {"idtype.UUID", idtype.MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")},
 	}
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		if err := migrations.Up(t.Context(), db.SQL(t), migrations.Config{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 		conn := db.Conn(t, pgtest.Codec)
 		rows, _ := conn.Query(t.Context(), "SELECT typname::text FROM pg_type WHERE typtype = 'd' AND typnamespace = 'sortkey'::regnamespace")
 		domains, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -204,44 +198,28 @@ func newSqlcKeys(t *testing.T) (k sqlcKeys) {
 	layout := idtype.DefaultSnowflakeLayout()
 	for n := range 4 {
 		id, err := layout.Compose(idtype.SnowflakeParts{Time: minute(n), Sequence: n})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		k.orders = append(k.orders, key.OrderID(id))
 	}
 	lo, hi, err := layout.Range(minute(1), minute(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k.orderWindow = [2]key.OrderID{key.OrderID(lo), key.OrderID(hi)}
 	k.customers, k.codes, k.visits = make([]key.CustomerID, 3), make([]idtype.Sno, 2), make([]idtype.UID60, 3)
-	snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	visits, err := idtype.NewUID60Generator(idtype.UID60Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snos := idtype.Must(idtype.NewSnoGenerator(idtype.SnoConfig{}))
+	visits := idtype.Must(idtype.NewUID60Generator(idtype.UID60Config{}))
 	_, err1 := idtype.SnoGeneratorOf[key.Customer](snos).Fill(t.Context(), k.customers)
 	_, err2 := snos.Fill(t.Context(), k.codes)
 	_, err3 := visits.Fill(t.Context(), k.visits)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err1, err2, err3))
 	return k
 }
 
 // eachSqlcMode runs f in each mode with empty tables.
 func eachSqlcMode(t *testing.T, f func(t *testing.T, db shop.DBTX, k sqlcKeys)) {
 	tables, err := os.ReadFile("../../examples/sqlc/schema.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		if err := migrations.Up(t.Context(), db.SQL(t), migrations.Config{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 		db.Exec(t, string(tables))
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			pool := db.Pool(t, pgtest.Codec, pgtest.Mode(mode))
