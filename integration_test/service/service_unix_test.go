@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,9 +24,7 @@ func TestService(t *testing.T) {
 	t.Run("Postgres", func(t *testing.T) {
 		pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 			serves(t, db, program)
-			var held int
-			must(t, db.Conn(t).QueryRow(t.Context(), "select count(*) from sortkey.node_status where state = 'held'").Scan(&held))
-			if held > 0 {
+			if held := pgtest.Value[int](t, db.Conn(t), "select count(*) from sortkey.node_status where state = 'held'"); held > 0 {
 				t.Errorf("expected the service to release its node numbers, but %d are held", held)
 			}
 		})
@@ -82,15 +81,8 @@ func serves(t *testing.T, db *pgtest.DB, program string, flags ...string) {
 		"/orders?since=" + ago(-time.Hour): {},
 		"/customers/" + ada.ID + "/orders": {cups, tea},
 	} {
-		got := read[[]row](t, c, path)
-		if len(got) != len(want) {
+		if got := read[[]row](t, c, path); !slices.Equal(got, want) {
 			t.Errorf("%s: expected %+v, got %+v", path, want, got)
-			continue
-		}
-		for n := range want {
-			if got[n] != want[n] {
-				t.Errorf("%s: expected %+v, got %+v", path, want, got)
-			}
 		}
 	}
 
