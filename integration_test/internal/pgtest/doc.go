@@ -37,7 +37,7 @@
 //
 // A test that needs more than a database, such as a proxy or a server that it can
 // pause, calls one of:
-//   - [EachServer] and [OneServer]: a server for this test alone
+//   - [OneServer]: a server for this test alone
 //   - [EachContainer] and [OneContainer]: a shared server that other containers can reach
 //   - [Container] and [NeedsContainers]: any other container
 //   - [EachPartman]: a server with pg_partman

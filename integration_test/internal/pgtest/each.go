@@ -118,18 +118,9 @@ func eachFrom(t *testing.T, servers []*server, get func(t *testing.T, r *running
 	}
 }
 
-// EachServer is [EachContainer] with a server for each test alone, which the test can
-// pause, disconnect from its network, stop and start again. The server keeps its data
-// and its port across restarts.
-func EachServer(t *testing.T, f func(t *testing.T, db *DB)) {
-	t.Helper()
-	NeedsContainers(t)
-	for _, v := range need(t, containerVersions) {
-		t.Run("pg"+v, func(t *testing.T) { f(t, ownServer(t, v, stoppable).newDB(t)) })
-	}
-}
-
-// OneServer is [EachServer] on the last version only.
+// OneServer is [OneContainer] with a server for the test alone, which the test can pause,
+// disconnect from its network, stop and start again. The server keeps its data and its port
+// across restarts.
 func OneServer(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	v := lastVersion(t)
@@ -293,7 +284,7 @@ func (db *DB) Container() *postgres.PostgresContainer { return db.server.contain
 func (db *DB) URLFromContainers(t testing.TB) string {
 	t.Helper()
 	if db.server.container == nil {
-		t.Fatal("the server doesn't run in a container; use EachContainer or EachServer")
+		t.Fatal("the server doesn't run in a container; use EachContainer or OneServer")
 	}
 	u, err := url.Parse(db.URL)
 	Must(t, err)

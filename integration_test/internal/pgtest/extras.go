@@ -90,8 +90,8 @@ func enterExtras(version string) ([]testcontainers.ContainerCustomizer, error) {
 // programs returns the directory of the server's programs in Debian.
 func programs(version string) string { return "/usr/lib/postgresql/" + version + "/bin" }
 
-// OneFaketime is [EachServer] on the last version only, with a clock that the test can
-// step. The test can't stop and restart the server, whose data is in memory.
+// OneFaketime is [OneServer] with a clock that the test can step. The test can't stop and
+// restart the server, whose data is in memory.
 func OneFaketime(t *testing.T, f func(t *testing.T, db *DB, clock *Clock)) {
 	t.Helper()
 	v := lastVersion(t)

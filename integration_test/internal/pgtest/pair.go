@@ -15,9 +15,9 @@ import (
 // it, two servers that replicate both ways would send each other's rows back.
 const pairVersion = 16
 
-// OnePair is [EachServer] with two servers, on the last version only. Each server has an
-// empty database and wal_level = logical. The servers reach each other over link. If only
-// versions before 16 are requested, OnePair runs on 17. The servers' data is in memory.
+// OnePair is [OneServer] with two servers. Each server has an empty database and wal_level =
+// logical. The servers reach each other over link. If only versions before 16 are requested,
+// OnePair runs on 17. The servers' data is in memory.
 func OnePair(t *testing.T, f func(t *testing.T, a, b *DB, link *Link)) {
 	t.Helper()
 	NeedsContainers(t)

@@ -84,7 +84,7 @@ func TestPanic(t *testing.T) {
 }
 
 func TestExit(t *testing.T) {
-	pgtest.EachServer(t, func(_ *testing.T, db *pgtest.DB) {
+	pgtest.OneServer(t, func(_ *testing.T, db *pgtest.DB) {
 		fmt.Println("container", db.Container().GetContainerID())
 		wait()
 		os.Exit(3)
