@@ -75,15 +75,15 @@ func superseded(t testing.TB, s nodelease.Store, p nodelease.Pool, c nodelease.C
 	pgtest.Fails(t, err, nodelease.ErrSuperseded)
 }
 
-// isBusy checks that a claim fails because all numbers are held or ahead, and returns the error.
-func isBusy(t testing.TB, s nodelease.Store, p nodelease.Pool, held, ahead int) *nodelease.BusyError {
+// isBusy checks that a claim fails because all numbers are held or ahead, and returns how long to wait.
+func isBusy(t testing.TB, s nodelease.Store, p nodelease.Pool, held, ahead int) (retryAfter time.Duration) {
 	t.Helper()
 	got, err := s.Claim(within(t, patience), p, request())
 	var busy *nodelease.BusyError
 	if !errors.As(err, &busy) || busy.Held != held || busy.Ahead != ahead {
 		t.Fatalf("expected %d numbers held and %d ahead, got %+v, %v", held, ahead, got, err)
 	}
-	return busy
+	return busy.RetryAfter
 }
 
 // children returns the names of a znode's children.

@@ -111,7 +111,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		for n := range 63 {
 			j.take(fmt.Sprintf("/pool/%d", n))
 		}
-		if left := isBusy(t, s, p, 64, 0).RetryAfter; left <= 0 || left > holdBack {
+		if left := isBusy(t, s, p, 64, 0); left <= 0 || left > holdBack {
 			t.Errorf("expected number 63 within %v, got %v", holdBack, left)
 		}
 		var c nodelease.Claim
@@ -126,7 +126,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		if names := children(t, j.Conn, j.root+"/pool"); len(names) != 64 {
 			t.Errorf("expected the Java program to see 64 numbers held, got %q", names)
 		}
-		if left := isBusy(t, s, p, 64, 0).RetryAfter; left != 0 {
+		if left := isBusy(t, s, p, 64, 0); left != 0 {
 			t.Errorf("expected an unknown RetryAfter, got %v", left)
 		}
 	})
