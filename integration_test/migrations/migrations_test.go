@@ -156,20 +156,8 @@ func wantValue[T comparable](t testing.TB, conn *pgx.Conn, query string, want T)
 	}
 }
 
-// wantError fails the test unless err wraps the sentinel, if that isn't nil, and its
-// text contains all parts.
-func wantError(t testing.TB, err, sentinel error, parts ...string) {
-	t.Helper()
-	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
-		t.Errorf("expected an error that wraps %v, got %v", sentinel, err)
-		return
-	}
-	for _, p := range parts {
-		if !strings.Contains(err.Error(), p) {
-			t.Errorf("expected an error with %q, got %v", p, err)
-		}
-	}
-}
+// wantError is pgtest.Fails.
+var wantError = pgtest.Fails
 
 // fails executes a statement and fails the test unless it returns an error as
 // wantSQLState expects.
