@@ -93,7 +93,7 @@ integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containe
 	@files=$$(mktemp -d); trap 'kill $$tail 2>/dev/null; rm -rf "$$files"' EXIT; touch "$$files/progress"; \
 	tail -f "$$files/progress" & tail=$$!; \
 	export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
-	cd integration_test && status=0; run() { $(TEST) -count=1 $(NO_INLINING) -timeout 30m "$$@" || status=$$?; }; \
+	cd integration_test && status=0; run() { $(TEST) -count=1 $(NO_INLINING) -timeout 60m "$$@" || status=$$?; }; \
 	run -p $(PACKAGES_AT_ONCE) ./rekey ./hostile ./migrations ./command ./gorm $$(go list ./... | grep -Ev '/(nodelease|pglease|zklease|service)$$'); \
 	run $(RACE_ELSEWHERE) -exec true ./nodelease ./pglease ./zklease ./service >/dev/null; \
 	run -p $$(getconf _NPROCESSORS_ONLN) $(RACE_ELSEWHERE) ./nodelease ./pglease ./zklease; \
@@ -104,7 +104,7 @@ integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containe
 newest: ## unit tests, and integration tests of pgx, GORM and database/sql, with the newest Go
 	GOTOOLCHAIN=$(NEWEST_GO) $(TEST) ./...
 	@# Without what runs only in CI, which make test runs.
-	cd integration_test && CI= POSTGRES_VERSIONS=17 GOTOOLCHAIN=$(NEWEST_GO) $(TEST) -count=1 $(NO_INLINING) -timeout 30m ./databasesql ./pgx ./gorm
+	cd integration_test && CI= POSTGRES_VERSIONS=17 GOTOOLCHAIN=$(NEWEST_GO) $(TEST) -count=1 $(NO_INLINING) -timeout 60m ./databasesql ./pgx ./gorm
 
 fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each; FUZZ="sqltypes FuzzScan": one target
 	@# By default, go test spends up to a minute on each input with new coverage, and package regexp has new coverage at random.
