@@ -2,7 +2,6 @@ package command_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,13 +186,7 @@ func withSetting(t *testing.T, db *pgtest.DB, name, value string) *pgtest.DB {
 // that role.
 func asRole(t *testing.T, db *pgtest.DB) (other *pgtest.DB, role string) {
 	t.Helper()
-	role = "reader_of_" + db.Name // roles are global
-	db.Exec(t, "CREATE ROLE "+role+" "+pgtest.LoginPassword)
-	pool := db.SQL(t)
-	t.Cleanup(func() {
-		_, err := pool.ExecContext(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role)
-		pgtest.Must(t, err)
-	})
+	role = db.NewRole(t, "reader_of", pgtest.LoginPassword)
 	return withURL(t, db, func(u *url.URL) { u.User = url.UserPassword(role, "secret") }), role
 }
 

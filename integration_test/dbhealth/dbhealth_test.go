@@ -269,9 +269,7 @@ func TestUnknown(t *testing.T) {
 	t.Parallel()
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		execute(t, db, withDefault+partitioned+`CALL sortkey.maintain_partitions(); CREATE TABLE r (t integer REFERENCES t); INSERT INTO t DEFAULT VALUES; ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY none ON t USING (false)`)
-		role := "health_" + db.Name
-		db.Exec(t, "CREATE ROLE "+role)
-		defer db.Exec(t, fmt.Sprintf("DROP OWNED BY %[1]s; DROP ROLE %[1]s", role))
+		role := db.NewRole(t, "health", "")
 		pool := db.SQL(t)
 		pool.SetMaxOpenConns(1)
 		_, err := pool.ExecContext(t.Context(), "SET ROLE "+role)

@@ -84,10 +84,9 @@ func TestDatabase(t *testing.T) {
 			UPDATE sortkey.node_pool SET fenced_until = now() + interval '1 minute'`)
 
 		// The role has only the privileges that the documentation of Database lists.
-		role := "metrics_" + db.Name
-		db.Exec(t, fmt.Sprintf(`CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA sortkey TO %[1]s;
+		role := db.NewRole(t, "metrics", "")
+		db.Exec(t, fmt.Sprintf(`GRANT USAGE ON SCHEMA sortkey TO %[1]s;
 			GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log TO %[1]s`, role))
-		defer db.Exec(t, fmt.Sprintf("DROP OWNED BY %[1]s; DROP ROLE %[1]s", role))
 		var log bytes.Buffer
 		o := metrics.DatabaseOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		reader := db.SQL(t)

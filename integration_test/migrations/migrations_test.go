@@ -48,13 +48,7 @@ func migrationsOf(t testing.TB, c migrations.Config) []migrations.Migration {
 // newRole creates a role and opens the database as that role.
 func newRole(t testing.TB, db *pgtest.DB, prefix string) (name string, pool *sql.DB) {
 	t.Helper()
-	name = prefix + "_" + db.Name // other tests use the server at the same time, and roles are global
-	db.Exec(t, "CREATE ROLE "+name+" "+pgtest.LoginPassword)
-	t.Cleanup(func() {
-		if _, err := db.SQL(t).ExecContext(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
-			t.Error(err)
-		}
-	})
+	name = db.NewRole(t, prefix, pgtest.LoginPassword)
 	return name, db.SQL(t, pgtest.Login(name))
 }
 
