@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/testcontainers/testcontainers-go/modules/postgres"
 )
 
@@ -217,8 +218,17 @@ func (r *running) create(t *testing.T, name, template string) {
 	}
 }
 
+// drop retries, because Postgres gives the sessions that it ends 5 s, and Citus opens new ones.
 func (r *running) drop(name string) error {
-	return r.exec(adminTimeout, "drop database if exists "+name+" with (force)")
+	const objectInUse = "55006"
+	for deadline := time.Now().Add(adminTimeout); ; {
+		err := r.exec(adminTimeout, "drop database if exists "+name+" with (force)")
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != objectInUse || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // exec runs a statement on pgtest's own connection.

@@ -91,6 +91,22 @@ func TestEach(t *testing.T) {
 	}
 }
 
+// A subscription is in the way of a drop, as a session that doesn't end in time is.
+func TestDropInUse(t *testing.T) {
+	One(t, func(t *testing.T, db *DB) {
+		db.Exec(t, "create subscription s connection '' publication p with (connect = false, slot_name = none)")
+		dropped := make(chan error, 1)
+		go func() { dropped <- db.server.drop(db.Name) }()
+		select {
+		case err := <-dropped:
+			t.Fatalf("drop returned %v while the database was in use", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+		_ = db.exec(t.Context(), "drop subscription s") // fails if the database is dropped before it ends
+		Must(t, <-dropped)
+	})
+}
+
 func TestClients(t *testing.T) {
 	One(t, func(t *testing.T, db *DB) {
 		EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
