@@ -18,7 +18,7 @@ import (
 func eachPair(text string, f func(s []byte)) {
 	s := []byte(text)
 	for pos := range len(s) - 1 {
-		for pair := pos; pair < 1<<16; pair += scaled(13, 1) {
+		for pair := pos; pair < 1<<16; pair += scaledAlone(13, 1) {
 			s[pos], s[pos+1] = byte(pair>>8), byte(pair)
 			f(s)
 		}
@@ -84,13 +84,13 @@ func TestDecimalText(t *testing.T) {
 		check(1 << shift)
 		check(math.MaxInt64 - 1<<shift)
 	}
-	for n := int64(0); n < 1e8; n += scaled[int64](9973, 97) {
+	for n := int64(0); n < 1e8; n += scaledAlone[int64](9973, 97) {
 		check(n)
 		check(n*1e8 + n)
 		check(n*9e10 + 1)
 	}
 	r := rand.New(rand.NewPCG(11, 12))
-	for range scaled(1_000_000, 20_000_000) {
+	for range scaledAlone(1_000_000, 20_000_000) {
 		check(r.Int64() >> r.IntN(63))
 	}
 	check(math.MaxInt64)

@@ -17,7 +17,7 @@ import (
 
 // modelChecks is the number of random scripts for each format and each kind of clock. The
 // flag -rapid.checks overrides it.
-var modelChecks = scaled("200", "500")
+var modelChecks = scaledAlone("200", "500")
 
 // A tape is a clock that only scripts and waits move. It records readings and waits.
 type tape struct {

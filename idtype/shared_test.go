@@ -304,7 +304,7 @@ func TestSharedSnapshot(t *testing.T) {
 // number. A snapshot of its own changes nothing. It repeats no ID from before a snapshot.
 func TestResume(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range scaled(3000, 30_000) {
+	for range scaledAlone(3000, 30_000) {
 		c := &scripted{wall: snoStart}
 		o := Options{MaxWait: -1}
 		var generators [2]*SnoGenerator

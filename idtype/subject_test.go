@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sortkey/sortkey/internal/race"
 )
 
 // scaled returns the thorough count in CI, where CI=true, and the short one elsewhere.
@@ -19,6 +21,16 @@ func scaled[T any](short, thorough T) T {
 		return thorough
 	}
 	return short
+}
+
+// scaledAlone is scaled for tests in which nothing runs concurrently, so that they are thorough
+// only without the race detector: it finds nothing and takes ten times as long. make unit
+// also runs them without it.
+func scaledAlone[T any](short, thorough T) T {
+	if race.Enabled {
+		return short
+	}
+	return scaled(short, thorough)
 }
 
 // await waits until cond holds, for at most two minutes.
