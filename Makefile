@@ -10,10 +10,8 @@ TEST := go test -vet=off
 # Inlining would double the time to compile the tests of GORM, which have code for each ID type.
 NO_INLINING := -gcflags=-l
 TOOLS := cd tools && GOWORK=off
-# The race detector needs cgo. Use make test RACE= without cgo.
-RACE := -race
-# The nested modules use the race detector only in CI.
-RACE_ELSEWHERE = $(if $(filter true,$(CI)),$(RACE))
+# The race detector needs cgo, and everything compiled a second time.
+RACE = $(if $(filter true,$(CI)),-race)
 # Some virtual machines run no 386 programs. make lint compiles all tests for 386. As with the newest
 # Go, the tests do as much as outside CI.
 define TEST_386
@@ -78,13 +76,12 @@ $(LINTER):
 
 unit: ## unit tests, and one iteration of each benchmark
 	$(TEST) $(RACE) $$(go list ./... | grep -v '/migrations$$')
-	@# These tests skip the race detector, or do less with it: it makes them slow, and the order of the simulation random.
-	$(TEST) -run '^(TestSimulation|TestDifferential)' ./nodelease ./pgxcodec
-	$(if $(filter true,$(CI)),$(TEST) -run '^(Test.*Words|TestDecimalText|TestModel|TestResume)$$' ./idtype)
 	$(TEST) ./migrations
+	@# These tests skip the race detector, or do less with it: it makes them slow, and the order of the simulation random.
+	$(if $(RACE),$(TEST) -run '^(TestSimulation|TestDifferential|TestModel|TestResume|TestDecimalText|Test.*InWords)' ./idtype ./nodelease ./pgxcodec)
 	@# With an int of 32 bits, only in CI, because it compiles everything again.
 	$(if $(filter true,$(CI)),$(TEST_386))
-	$(TEST) $(RACE_ELSEWHERE) ./bench/... ./cmd/sortkey ./metrics
+	$(TEST) $(RACE) ./bench/... ./cmd/sortkey ./metrics
 	@# The libraries of the examples would take minutes to compile for the race detector.
 	$(TEST) ./examples/...
 	$(TOOLS) $(TEST) ./...
@@ -101,9 +98,9 @@ integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containe
 	export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
 	cd integration_test && status=0; run() { $(TEST) -count=1 $(NO_INLINING) -timeout 60m "$$@" || status=$$?; }; \
 	run -p $(PACKAGES_AT_ONCE) ./rekey ./hostile ./migrations ./command ./gorm $$(go list ./... | grep -Ev '/(nodelease|pglease|zklease|service)$$'); \
-	run $(RACE_ELSEWHERE) -exec true ./nodelease ./pglease ./zklease ./service >/dev/null; \
-	run -p $$(getconf _NPROCESSORS_ONLN) $(RACE_ELSEWHERE) ./zklease ./nodelease ./pglease; \
-	run $(RACE_ELSEWHERE) ./service; \
+	run $(RACE) -exec true ./nodelease ./pglease ./zklease ./service >/dev/null; \
+	run -p $$(getconf _NPROCESSORS_ONLN) $(RACE) ./zklease ./nodelease ./pglease; \
+	run $(RACE) ./service; \
 	if [[ -s $$TESTS_NOT_RUN ]]; then echo "NOT RUN:"; sort -u "$$TESTS_NOT_RUN"; fi; \
 	exit $$status
 
