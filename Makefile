@@ -19,8 +19,6 @@ export GOARCH=386 CGO_ENABLED=0 CI=; \
 if $(TEST) -run '^$$' ./internal/typename >/dev/null 2>&1; then $(TEST) ./...; \
 else echo "NOT RUN: unit tests for 386, because this machine runs no 386 programs"; fi
 endef
-# Integration tests mostly wait for servers, so run more packages than there are cores.
-PACKAGES_AT_ONCE = $$(( 2 * $$(getconf _NPROCESSORS_ONLN) ))
 FUZZTIME := 2000000x
 # A line for each target: its directory and its name.
 FUZZ_TARGETS = grep -rE --include=*_test.go '^func Fuzz[A-Z]' . | sed -E 's,^\./(.*)/[^/]*:func (Fuzz[A-Za-z0-9]+).*,\1 \2,' | sort
@@ -91,15 +89,15 @@ unit: ## unit tests, and one iteration of each benchmark
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
 	@# The longest packages start first. The load test in ./service judges times, so it runs alone.
 	@# CI uses the race detector where our code runs concurrently. The other packages would take twice as long with it.
-	@# The packages of leases wait for a server with a timeout, so they run with as many packages at once as there are cores, and after all are compiled.
+	@# The packages of leases wait for a server with a timeout, so they run after all are compiled.
 	@# go test prints the output of a package only when it ends. Tests report waits, such as for an image, in the file progress.
 	@files=$$(mktemp -d); trap 'kill $$tail 2>/dev/null; rm -rf "$$files"' EXIT; touch "$$files/progress"; \
 	tail -f "$$files/progress" & tail=$$!; \
 	export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
 	cd integration_test && status=0; run() { $(TEST) -count=1 $(NO_INLINING) -timeout 60m "$$@" || status=$$?; }; \
-	run -p $(PACKAGES_AT_ONCE) ./rekey ./hostile ./migrations ./command ./gorm $$(go list ./... | grep -Ev '/(nodelease|pglease|zklease|service)$$'); \
+	run ./rekey ./hostile ./migrations ./command ./gorm $$(go list ./... | grep -Ev '/(nodelease|pglease|zklease|service)$$'); \
 	run $(RACE) -exec true ./nodelease ./pglease ./zklease ./service >/dev/null; \
-	run -p $$(getconf _NPROCESSORS_ONLN) $(RACE) ./zklease ./nodelease ./pglease; \
+	run $(RACE) ./zklease ./nodelease ./pglease; \
 	run $(RACE) ./service; \
 	if [[ -s $$TESTS_NOT_RUN ]]; then echo "NOT RUN:"; sort -u "$$TESTS_NOT_RUN"; fi; \
 	exit $$status
