@@ -34,6 +34,9 @@ MODULES := . bench cmd/sortkey examples integration_test metrics
 # Compilers, the linter and tests collect garbage half as often: it took a tenth of their time.
 # The linter takes up to 3 GB.
 lint unit integration newest: export GOGC ?= 200
+# With the race detector, each process sleeps at its end, by default for a second, and some tests start
+# fifty of them.
+unit integration: export GORACE ?= atexit_sleep_ms=100
 
 .PHONY: help demo test lint vuln unit integration newest fuzz soak load bench docs api tidy clean
 
