@@ -35,9 +35,10 @@
 // A claim has a TTL of at most 3 s, so the holder writes its high-water mark about once a
 // second, and trusts the claim for 2.7 s after that. After a crash the number is free at
 // once, but the next holder must wait until the clock has passed the high-water mark: 2.7 s
-// at most, or for as long as the clock was set back. If that is longer than Options.Wait,
-// Acquire fails at once with [nodelease.ErrClockBehind]: start the program again later, or
-// raise Wait. After Close there is no wait. If renewals take longer than half a second, the disk is too slow. While the disk
+// at most, or for as long as the clock was set back. Its attempts are up to 0.55 s apart. If
+// the wait is longer than Options.Wait, Acquire fails at once with
+// [nodelease.ErrClockBehind]: start the program again later, or raise Wait. After Close
+// there is no wait. If renewals take longer than half a second, the disk is too slow. While the disk
 // fails, the generator's Ready fails a second before its calls do.
 //
 // The number, the holder and the term in the file of the number identify a claim, and the
