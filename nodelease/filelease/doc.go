@@ -38,8 +38,8 @@
 // at most, or for as long as the clock was set back. Its attempts are up to 0.55 s apart. If
 // the wait is longer than Options.Wait, Acquire fails at once with
 // [nodelease.ErrClockBehind]: start the program again later, or raise Wait. After Close
-// there is no wait. If renewals take longer than half a second, the disk is too slow. While the disk
-// fails, the generator's Ready fails a second before its calls do.
+// there is no wait. If renewals take longer than half a second, the disk is too slow. While
+// the disk fails, the generator's Ready fails a second before its calls do.
 //
 // The number, the holder and the term in the file of the number identify a claim, and the
 // nonce its last renewal. Renewals and releases change nothing once the file has another
