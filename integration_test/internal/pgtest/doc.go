@@ -53,9 +53,9 @@
 //
 // # Short and thorough runs
 //
-// [Thorough] is true if CI=true. Then tests run all variants with full counts. Otherwise
-// [ThoroughOnly] skips a test, [Scaled] chooses the smaller count, and [Soak] the shorter
-// duration, unless SORTKEY_SOAK sets one.
+// With -short, only the tests that a package passes to [Main] run. In these, [ThoroughOnly]
+// skips a subtest, [Scaled] chooses the smaller count, and [Soak] the shorter duration,
+// unless SORTKEY_SOAK sets one. Without -short, all tests run all variants with full counts.
 //
 // # Its own tests
 //
@@ -65,7 +65,5 @@
 //	go test ./internal/pgtest -run TestTemplate          # on a container of Postgres 17
 //	DATABASE_URL=postgres://me@localhost/db go test ./internal/pgtest -run '^TestEach$'
 //
-// Most of them need containers, because they test them, and start several short-lived ones. These
-// run only in CI: the log of an own container in TestFailures, all ways to end but SIGKILL in
-// TestContainersAreRemoved, and the second half of TestOneFaketime.
+// Most of them need containers, because they test them, and start several short-lived ones.
 package pgtest

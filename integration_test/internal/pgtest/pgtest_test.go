@@ -323,6 +323,20 @@ func TestNotRunIsListed(t *testing.T) {
 	}
 }
 
+// With -short, the listed tests run with their subtests, unless -run names others.
+func TestShortSelection(t *testing.T) {
+	binary, err := misbehaving()
+	Must(t, err)
+	for args, want := range map[string]string{
+		"-test.short": "quick\nsubtest\nPASS\n",
+		"-test.short -test.run=^TestNeedsContainers$|^TestQuick$ -test.skip=Needs": "quick\nPASS\n",
+	} {
+		if out, err := exec.Command(binary, strings.Fields(args)...).CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("%s: got %v and\n%swant\n%s", args, err, out, want)
+		}
+	}
+}
+
 // A child is a run of the tests in testdata/misbehave.
 type child struct {
 	*exec.Cmd

@@ -6,21 +6,19 @@ import (
 	"time"
 )
 
-// Thorough reports whether tests run every variant with full counts, which they do if
-// CI=true. Otherwise a test runs only the variants and counts that find most faults, to
-// keep make test short.
-func Thorough() bool { return os.Getenv("CI") == "true" }
+// Thorough reports whether tests run every variant with full counts. With -short, a test
+// runs only the variants and counts that find most faults.
+func Thorough() bool { return !testing.Short() }
 
-// ThoroughOnly skips a test outside CI. Use it only if a shorter test of the same
-// behaviour always runs.
+// ThoroughOnly skips a test that runs only without -short.
 func ThoroughOnly(t testing.TB) {
 	t.Helper()
-	if !Thorough() {
-		t.Skip("runs only with CI=true")
+	if testing.Short() {
+		t.Skip("runs only without -short")
 	}
 }
 
-// Scaled returns thorough in CI and short elsewhere.
+// Scaled returns short with -short, and thorough without it.
 func Scaled[T any](short, thorough T) T {
 	if Thorough() {
 		return thorough

@@ -1,4 +1,4 @@
-// Package misbehave contains tests that fail or crash. The tests of pgtest run them in a
+// Package misbehave contains tests that fail or crash, and two for -short. The tests of pgtest run them in a
 // separate process. A test that is ended from outside waits until its stdin closes.
 package misbehave
 
@@ -15,9 +15,15 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.Main(m, TestQuick, TestSubtests) }
 
 func wait() { _, _ = io.Copy(io.Discard, os.Stdin) }
+
+func TestQuick(*testing.T) { fmt.Println("quick") }
+
+func TestSubtests(t *testing.T) {
+	t.Run("subtest", func(*testing.T) { fmt.Println("subtest") })
+}
 
 func TestDatabase(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
