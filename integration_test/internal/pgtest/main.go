@@ -139,7 +139,7 @@ func openAppend(name string) (*os.File, error) {
 // output only at its end. The writer is the file that TESTS_PROGRESS names, or else the
 // terminal, if there is one.
 func progress() io.WriteCloser {
-	name := cmp.Or(os.Getenv("TESTS_PROGRESS"), "/dev/tty")
+	name := cmp.Or(os.Getenv(progressVar), "/dev/tty")
 	f, err := openAppend(name)
 	if err != nil {
 		return struct {

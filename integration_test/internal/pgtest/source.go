@@ -14,6 +14,7 @@ import (
 const (
 	versionsVar = "POSTGRES_VERSIONS"
 	urlVar      = "DATABASE_URL"
+	progressVar = "TESTS_PROGRESS"
 
 	// defaultVersion is the version of the container if no version is requested.
 	defaultVersion = "17"
@@ -21,6 +22,9 @@ const (
 
 // sharedServers returns the servers for [Each].
 var sharedServers = sync.OnceValues(func() ([]*server, error) {
+	// go test uses the cached result of a package until an environment variable that its tests
+	// read changes. This one has another value in each run of make test.
+	_ = os.Getenv(progressVar)
 	if os.Getenv(versionsVar) != "" {
 		return containerServers()
 	}
