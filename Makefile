@@ -6,18 +6,23 @@ LINTER_VERSION := v2.15.0
 LINTER := .bin/golangci-lint-$(LINTER_VERSION)
 GOVULNCHECK := go run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # make lint runs vet. Without a cache, it takes a quarter of the time to compile.
-TEST := go test -vet=off
-# Inlining would double the time to compile the tests of GORM, which have code for each ID type.
-NO_INLINING := -gcflags=-l
+TEST := go test -vet=off -timeout 60m
 TOOLS := cd tools && GOWORK=off
 # The race detector needs cgo, and everything compiled a second time.
 RACE = $(if $(filter true,$(CI)),-race)
-# Some virtual machines run no 386 programs. make lint compiles all tests for 386. As with the newest
-# Go, the tests do as much as outside CI.
-define TEST_386
-export GOARCH=386 CGO_ENABLED=0 CI=; \
-if $(TEST) -run '^$$' ./internal/typename >/dev/null 2>&1; then $(TEST) ./...; \
-else echo "NOT RUN: unit tests for 386, because this machine runs no 386 programs"; fi
+# Packages of integration_test. A package of FIRST lists its tests that make test runs.
+FIRST := rekey hostile migrations command guide gorm pgx pglease databasesql
+# Our code runs concurrently in these packages. They mostly wait.
+LEASES := nodelease zklease pglease service
+# go test prints the output of a package only when it ends. Tests append waits, such as for an image, to the file
+# TESTS_PROGRESS, and tests that can't run on this machine to TESTS_NOT_RUN.
+define report
+files=$$(mktemp -d); trap 'kill $$tail 2>/dev/null; rm -rf "$$files"' EXIT; touch "$$files/progress"; \
+tail -f "$$files/progress" & tail=$$!; \
+export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
+status=0; run() { $(TEST) "$$@" || status=$$?; }; $(1) \
+if [[ -s $$TESTS_NOT_RUN ]]; then echo "NOT RUN:"; sort -u "$$TESTS_NOT_RUN"; fi; \
+exit $$status
 endef
 FUZZTIME := 2000000x
 # A line for each target: its directory and its name.
@@ -33,28 +38,31 @@ MODULES := . bench cmd/sortkey examples integration_test metrics
 
 # Compilers, the linter and tests collect garbage half as often: it took a tenth of their time.
 # The linter takes up to 3 GB.
-lint unit integration newest: export GOGC ?= 200
+lint test unit integration newest: export GOGC ?= 200
 # With the race detector, each process sleeps at its end, by default for a second, and some tests start
 # fifty of them.
 unit integration: export GORACE ?= atexit_sleep_ms=100
 
-.PHONY: help demo test lint vuln unit integration newest fuzz soak load bench docs api tidy clean
+.PHONY: help demo test test-all lint vuln unit integration newest fuzz soak load bench docs api tidy clean
 
 help: ## list the commands
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## run the quickstart on DATABASE_URL, a Postgres container, local server binaries or SQLite
 	scripts/with-postgres --or-none go run ./examples/quickstart
 
-test: ## unit tests, then integration tests on real Postgres
+test: ## unit tests, and the integration tests that fail first, on one Postgres: 5 minutes, or 2 with a build cache
+	@$(call report,run -short $(FIRST:%=./integration_test/%) ./... ./cmd/sortkey/... ./metrics/...;)
+
+test-all: ## all tests, in 12 minutes; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
 	@# Get images while the unit tests run. Integration tests wait for missing images and report the wait.
 	@[[ -n "$$DATABASE_URL" ]] || { scripts/image tests >/dev/null 2>&1 & trap "kill $$! 2>/dev/null || :" EXIT; }; \
 	$(MAKE) --no-print-directory unit && $(MAKE) --no-print-directory integration
 
-lint: $(LINTER) ## go vet, static analysis, import rules, links, prose, and whether generated documentation is current
-	@# The linter reads compiled packages. With the flags of make integration, the packages of integration_test are compiled once for both.
+lint: $(LINTER) ## go vet, static analysis, import rules, scripts, links, prose, and whether generated documentation is current
+	@# The linter reads compiled packages.
 	@for module in $(MODULES); do \
-		echo "lint $$module"; (cd $$module && GOFLAGS="$$GOFLAGS $$([[ $$module != integration_test ]] || echo $(NO_INLINING))" $(CURDIR)/$(LINTER) run ./...) || exit 1; done
+		echo "lint $$module"; (cd $$module && $(CURDIR)/$(LINTER) run ./...) || exit 1; done
 	@# With an int of 32 bits.
 	GOARCH=386 go vet ./...
 	@# tools is outside of the workspace, because its dependencies would raise the versions in the other modules.
@@ -62,6 +70,8 @@ lint: $(LINTER) ## go vet, static analysis, import rules, links, prose, and whet
 	$(TOOLS) go run ./docs -check
 	$(TOOLS) go run ./prose
 	$(TOOLS) go tool actionlint $(CURDIR)/.github/workflows/*.yml
+	@command -v shellcheck >/dev/null || { echo "lint: shellcheck is missing; run 'apt-get install shellcheck' or 'brew install shellcheck'" >&2; exit 1; }
+	shellcheck -x scripts/* .ci/run
 
 vuln: ## look for known vulnerabilities in the code that our packages and tests call; needs a network, so lint and test don't run it
 	@status=0; for module in $(MODULES); do \
@@ -75,40 +85,35 @@ $(LINTER):
 		go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINTER_VERSION)
 	mv .bin/golangci-lint $@
 
-unit: ## unit tests, and one iteration of each benchmark
-	$(TEST) $(RACE) $$(go list ./... | grep -v '/migrations$$')
-	$(TEST) ./migrations
+unit: ## all unit tests, and one iteration of each benchmark
+	$(TEST) $(RACE) $$(go list ./... | grep -v '/migrations$$') ./bench/... ./cmd/sortkey/... ./metrics/...
+	$(TEST) ./migrations ./examples/...
 	@# These tests skip the race detector, or do less with it: it makes them slow, and the order of the simulation random.
 	$(if $(RACE),$(TEST) -run '^(TestSimulation|TestDifferential|TestModel|TestResume|TestDecimalText|Test.*InWords)' ./idtype ./nodelease ./pgxcodec)
 	@# With an int of 32 bits, only in CI, because it compiles everything again.
 	$(if $(filter true,$(CI)),$(TEST_386))
-	$(TEST) $(RACE) ./bench/... ./cmd/sortkey ./metrics
-	@# The libraries of the examples would take minutes to compile for the race detector.
-	$(TEST) ./examples/...
 	$(TOOLS) $(TEST) ./...
 	$(TEST) -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
 	$(TEST) -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert ./bench/grow ./bench/window ./bench/rekey >/dev/null
 
-integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
-	@# The longest packages start first. The load test in ./service judges times, so it runs alone.
-	@# CI uses the race detector where our code runs concurrently. The other packages would take twice as long with it.
+# Some virtual machines run no 386 programs. make lint compiles all tests for 386.
+define TEST_386
+export GOARCH=386 CGO_ENABLED=0; \
+if $(TEST) -run '^$$' ./internal/typename >/dev/null 2>&1; then $(TEST) -short ./...; \
+else echo "NOT RUN: unit tests for 386, because this machine runs no 386 programs"; fi
+endef
+
+integration: ## all integration tests
 	@# The packages of leases wait for a server with a timeout, so they run after all are compiled.
-	@# go test prints the output of a package only when it ends. Tests report waits, such as for an image, in the file progress.
-	@files=$$(mktemp -d); trap 'kill $$tail 2>/dev/null; rm -rf "$$files"' EXIT; touch "$$files/progress"; \
-	tail -f "$$files/progress" & tail=$$!; \
-	export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
-	cd integration_test && status=0; run() { $(TEST) -count=1 $(NO_INLINING) -timeout 60m "$$@" || status=$$?; }; \
-	run ./rekey ./hostile ./migrations ./command ./gorm $$(go list ./... | grep -Ev '/(nodelease|pglease|zklease|service)$$'); \
-	run $(RACE) -exec true ./nodelease ./pglease ./zklease ./service >/dev/null; \
-	run $(RACE) ./zklease ./nodelease ./pglease; \
-	run $(RACE) ./service; \
-	if [[ -s $$TESTS_NOT_RUN ]]; then echo "NOT RUN:"; sort -u "$$TESTS_NOT_RUN"; fi; \
-	exit $$status
+	@# CI uses the race detector there. The other packages would take twice as long with it.
+	@cd integration_test && $(call report,\
+	leases=/\($(subst $() ,\|,$(LEASES))\)\$$; \
+	run -count=1 $(filter-out $(LEASES:%=./%),$(FIRST:%=./%)) $$(go list ./... | grep -v "$$leases"); \
+	run $(RACE) -exec true $(LEASES:%=./%) >/dev/null; \
+	run -count=1 $(RACE) -p 4 $(LEASES:%=./%);)
 
 newest: ## unit tests, and integration tests of pgx, GORM and database/sql, with the newest Go
-	@# Without what runs only in CI, which make test runs.
-	CI= GOTOOLCHAIN=$(NEWEST_GO) $(TEST) ./...
-	cd integration_test && CI= POSTGRES_VERSIONS=17 GOTOOLCHAIN=$(NEWEST_GO) $(TEST) -count=1 $(NO_INLINING) -timeout 60m ./databasesql ./pgx ./gorm
+	@$(call report,export GOTOOLCHAIN=$(NEWEST_GO); run -short ./... $(addprefix ./integration_test/,databasesql pgx gorm);)
 
 fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each; FUZZ="sqltypes FuzzScan": one target
 	@# By default, go test spends up to a minute on each input with new coverage, and package regexp has new coverage at random.

@@ -39,8 +39,8 @@ func atEnd(f func() error) {
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m, TestInsert, TestCopy) }
 //
-// With -short and without -run, only the listed tests run: those that fail first if the
-// package that they cover is broken.
+// With -short and without -run, only the listed tests run. List the tests that fail first if
+// the covered package is broken.
 func Main(m *testing.M, short ...func(*testing.T)) {
 	if session := os.Getenv(watchdogVar); session != "" {
 		os.Exit(watch(session))
