@@ -71,43 +71,34 @@ func viaCodec(t *testing.T, what any, plan any) {
 	}
 }
 
-// A member tests a Go type in its column type, with one value in both wire formats.
-type member interface {
-	test(t *testing.T, m *pgtype.Map)
-	allocations(t *testing.T, m *pgtype.Map)
-	unknown(t *testing.T, m *pgtype.Map)
-	fuzz(t *testing.T, m *pgtype.Map, format int16, src []byte)
-	column() (oid, array uint32)
-	values() []any
-}
-
-type of[V sqltypes.ID] struct {
-	oid, array   uint32
-	v            V
+// A member is an ID in its column type, encoded in both wire formats.
+type member struct {
+	oid, array uint32
+	family
 	binary, text string
 }
 
 var (
 	members = []member{
-		of[idtype.Snowflake]{pgtype.Int8OID, pgtype.Int8ArrayOID, snowflake, "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
-		of[idtype.SnowflakeSI]{pgtype.Int8OID, pgtype.Int8ArrayOID, snowflakeSI, "\x00\x1f\xff\xff\xff\xff\xff\xff", "9007199254740991"},
-		of[idtype.UID60]{pgtype.Int8OID, pgtype.Int8ArrayOID, uid60, "\x00\x27\x69\x2f\x10\x06\x1c\x62", "11093174944930914"},
-		of[idtype.Spread64]{pgtype.Int8OID, pgtype.Int8ArrayOID, spread64, "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
-		of[idtype.Sno]{pgtype.UUIDOID, pgtype.UUIDArrayOID, sno, "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
-		of[orderID]{pgtype.Int8OID, pgtype.Int8ArrayOID, orderID{snowflake}, "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
-		of[visitID]{pgtype.Int8OID, pgtype.Int8ArrayOID, visitID{spread64}, "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
-		of[customerID]{pgtype.UUIDOID, pgtype.UUIDArrayOID, customerID{sno}, "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
-		of[idtype.SnowflakeOf[shop]]{pgtype.Int8OID, pgtype.Int8ArrayOID, idtype.SnowflakeOf[shop](snowflake), "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
-		of[idtype.SnowflakeSIOf[visitor]]{pgtype.Int8OID, pgtype.Int8ArrayOID, idtype.SnowflakeSIOf[visitor](snowflakeSI), "\x00\x1f\xff\xff\xff\xff\xff\xff", "9007199254740991"},
-		of[idtype.UID60Of[shop]]{pgtype.Int8OID, pgtype.Int8ArrayOID, idtype.UID60Of[shop](uid60), "\x00\x27\x69\x2f\x10\x06\x1c\x62", "11093174944930914"},
-		of[idtype.Spread64Of[visitor]]{pgtype.Int8OID, pgtype.Int8ArrayOID, idtype.Spread64Of[visitor](spread64), "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
-		of[idtype.SnoOf[visitor]]{pgtype.UUIDOID, pgtype.UUIDArrayOID, idtype.SnoOf[visitor](sno), "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
-		of[idtype.SnoOf[customer]]{pgtype.UUIDOID, pgtype.UUIDArrayOID, idtype.SnoOf[customer](taggedSno), taggedSno.String(), taggedSno.UUID().String()},
-		of[idtype.UUID]{pgtype.UUIDOID, pgtype.UUIDArrayOID, uuid7, "\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c\x0c\x07\x39\x8f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
-		of[parcelID]{pgtype.UUIDOID, pgtype.UUIDArrayOID, parcelID{uuid7}, "\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c\x0c\x07\x39\x8f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
-		of[idtype.UUIDOf[shop]]{pgtype.UUIDOID, pgtype.UUIDArrayOID, idtype.UUIDOf[shop](uuid7), "\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c\x0c\x07\x39\x8f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
-		of[typedID]{pgtype.Int8OID, pgtype.Int8ArrayOID, typedID{idtype.SnowflakeOf[shop](snowflake)}, "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
-		of[sqltypes.SnoBytes]{pgtype.ByteaOID, pgtype.ByteaArrayOID, sqltypes.SnoBytesOf(sno), "\x4e\x6f\x21\x60\xa0\xff\x9a\x0a\x10\x33", `\x4e6f2160a0ff9a0a1033`},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(snowflake), "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(snowflakeSI), "\x00\x1f\xff\xff\xff\xff\xff\xff", "9007199254740991"},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(uid60), "\x00\x27\x69\x2f\x10\x06\x1c\x62", "11093174944930914"},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(spread64), "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
+		{pgtype.UUIDOID, pgtype.UUIDArrayOID, idFamily(sno), "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(orderID{snowflake}), "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(visitID{spread64}), "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
+		{pgtype.UUIDOID, pgtype.UUIDArrayOID, idFamily(customerID{sno}), "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(idtype.SnowflakeOf[shop](snowflake)), "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(idtype.SnowflakeSIOf[visitor](snowflakeSI)), "\x00\x1f\xff\xff\xff\xff\xff\xff", "9007199254740991"},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(idtype.UID60Of[shop](uid60)), "\x00\x27\x69\x2f\x10\x06\x1c\x62", "11093174944930914"},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(idtype.Spread64Of[visitor](spread64)), "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
+		{pgtype.UUIDOID, pgtype.UUIDArrayOID, idFamily(idtype.SnoOf[visitor](sno)), "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
+		{pgtype.UUIDOID, pgtype.UUIDArrayOID, idFamily(idtype.SnoOf[customer](taggedSno)), taggedSno.String(), taggedSno.UUID().String()},
+		{pgtype.UUIDOID, pgtype.UUIDArrayOID, idFamily(uuid7), "\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c\x0c\x07\x39\x8f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
+		{pgtype.UUIDOID, pgtype.UUIDArrayOID, idFamily(parcelID{uuid7}), "\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c\x0c\x07\x39\x8f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
+		{pgtype.UUIDOID, pgtype.UUIDArrayOID, idFamily(idtype.UUIDOf[shop](uuid7)), "\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c\x0c\x07\x39\x8f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
+		{pgtype.Int8OID, pgtype.Int8ArrayOID, idFamily(typedID{idtype.SnowflakeOf[shop](snowflake)}), "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
+		{pgtype.ByteaOID, pgtype.ByteaArrayOID, idFamily(sqltypes.SnoBytesOf(sno)), "\x4e\x6f\x21\x60\xa0\xff\x9a\x0a\x10\x33", `\x4e6f2160a0ff9a0a1033`},
 	}
 	texts = []struct{ oid, array uint32 }{
 		{pgtype.TextOID, pgtype.TextArrayOID},
@@ -117,205 +108,192 @@ var (
 )
 
 func init() {
+	inText := []family{
+		idFamily(sqltypes.TextOf(snowflake)),
+		idFamily(sqltypes.TextOf(snowflakeSI)),
+		idFamily(sqltypes.TextOf(uid60)),
+		idFamily(sqltypes.TextOf(spread64)),
+		idFamily(sqltypes.TextOf(sno)),
+		idFamily(sqltypes.TextOf(uuid7)),
+		idFamily(sqltypes.TextOf(idtype.UUIDOf[shop](uuid7))),
+		idFamily(sqltypes.TextOf(orderID{snowflake})),
+		idFamily(sqltypes.TextOf(customerID{sno})),
+		idFamily(sqltypes.TextOf(idtype.SnowflakeOf[shop](snowflake))),
+		idFamily(sqltypes.TextOf(idtype.UID60Of[visitor](uid60))),
+		idFamily(sqltypes.TextOf(idtype.SnoOf[customer](taggedSno))),
+		idFamily(sqltypes.TextOf(typedID{idtype.SnowflakeOf[shop](snowflake)})),
+	}
 	for _, c := range texts {
-		members = append(members,
-			textOf(c.oid, c.array, snowflake),
-			textOf(c.oid, c.array, snowflakeSI),
-			textOf(c.oid, c.array, uid60),
-			textOf(c.oid, c.array, spread64),
-			textOf(c.oid, c.array, sno),
-			textOf(c.oid, c.array, uuid7),
-			textOf(c.oid, c.array, idtype.UUIDOf[shop](uuid7)),
-			textOf(c.oid, c.array, orderID{snowflake}),
-			textOf(c.oid, c.array, customerID{sno}),
-			textOf(c.oid, c.array, idtype.SnowflakeOf[shop](snowflake)),
-			textOf(c.oid, c.array, idtype.UID60Of[visitor](uid60)),
-			textOf(c.oid, c.array, idtype.SnoOf[customer](taggedSno)),
-			textOf(c.oid, c.array, typedID{idtype.SnowflakeOf[shop](snowflake)}))
+		for _, f := range inText {
+			text := must(f.v.(driver.Valuer).Value()).(string) // without the prefix of a typed key
+			members = append(members, member{c.oid, c.array, f, text, text})
+		}
 	}
 }
-
-func textOf[T sqltypes.ID](oid, array uint32, id T) member {
-	v := sqltypes.TextOf(id)
-	text := must(v.Value()).(string) // without the prefix of a typed key
-	return of[sqltypes.Text[T]]{oid, array, v, text, text}
-}
-
-func (o of[V]) column() (oid, array uint32) { return o.oid, o.array }
 
 // wire returns the encoded value in a format.
-func (o of[V]) wire(format int16) []byte {
+func (c member) wire(format int16) []byte {
 	if format == binaryFormat {
-		return []byte(o.binary)
+		return []byte(c.binary)
 	}
-	return []byte(o.text)
+	return []byte(c.text)
 }
 
-func (o of[V]) values() []any {
-	p := &o.v
-	return []any{o.v, p, &p, sql.Null[V]{V: o.v, Valid: true}, &sql.Null[V]{V: o.v, Valid: true},
-		sqltypes.OptionalOf(o.v), &sqltypes.Optional[V]{ID: o.v}}
+// values returns the ID in the types that hold it: V, *V, **V, sql.Null, its pointer,
+// sqltypes.Optional and its pointer.
+func (f family) values() []any {
+	p := ptr(f.v)
+	return []any{f.v, p, ptr(p), f.null(), ptr(f.null()), f.optional(), ptr(f.optional())}
 }
 
 func TestMembers(t *testing.T) {
 	for _, c := range members {
-		c.test(t, newMap())
+		m := newMap()
+		for _, format := range []int16{binaryFormat, textFormat} {
+			c.testEncode(t, m, format)
+			c.testScan(t, m, format)
+			c.testSlices(t, m, format)
+			c.testArrays(t, m, format)
+		}
 	}
 }
 
-func (o of[V]) test(t *testing.T, m *pgtype.Map) {
-	var null *V
-	for _, format := range []int16{binaryFormat, textFormat} {
-		want := o.wire(format)
-		for _, value := range o.values() {
-			viaCodec(t, value, m.PlanEncode(o.oid, format, value))
-			if got := encode(t, m, o.oid, format, value); !bytes.Equal(got, want) {
-				t.Errorf("%T as %d, format %d: %q, want %q", value, o.oid, format, got, want)
-			}
-			// Encode appends to the buffer.
-			if got, err := m.Encode(o.oid, format, value, []byte("x")); err != nil || string(got) != "x"+string(want) {
-				t.Errorf("%T as %d, format %d: appends %q, %v", value, o.oid, format, got, err)
-			}
+func (c member) testEncode(t *testing.T, m *pgtype.Map, format int16) {
+	want := c.wire(format)
+	for _, value := range c.values() {
+		viaCodec(t, value, m.PlanEncode(c.oid, format, value))
+		if got := encode(t, m, c.oid, format, value); !bytes.Equal(got, want) {
+			t.Errorf("%T as %d, format %d: %q, want %q", value, c.oid, format, got, want)
 		}
-		for _, value := range []any{nil, null, &null, (**V)(nil), sql.Null[V]{V: o.v}, &sql.Null[V]{}, (*sql.Null[V])(nil),
-			sqltypes.Optional[V]{}, &sqltypes.Optional[V]{}, (*sqltypes.Optional[V])(nil)} {
-			if got := encode(t, m, o.oid, format, value); got != nil {
-				t.Errorf("%T as %d, format %d: %q, want NULL", value, o.oid, format, got)
-			}
+		// Encode appends to the buffer.
+		if got, err := m.Encode(c.oid, format, value, []byte("x")); err != nil || string(got) != "x"+string(want) {
+			t.Errorf("%T as %d, format %d: appends %q, %v", value, c.oid, format, got, err)
 		}
-
-		scanned(t, m, o, format, want, *new(V), o.v)
-		scanned(t, m, o, format, want, null, &o.v)
-		scanned(t, m, o, format, want, sql.Null[V]{}, sql.Null[V]{V: o.v, Valid: true})
-		scanned(t, m, o, format, want, sqltypes.Optional[V]{}, sqltypes.OptionalOf(o.v))
-		scanned(t, m, o, format, nil, &o.v, null)
-		scanned(t, m, o, format, nil, sql.Null[V]{V: o.v, Valid: true}, sql.Null[V]{})
-		scanned(t, m, o, format, nil, sqltypes.OptionalOf(o.v), sqltypes.Optional[V]{})
-		for _, target := range []any{new(V), &null, new(sql.Null[V]), new(sqltypes.Optional[V])} {
-			viaCodec(t, target, m.PlanScan(o.oid, format, target))
+	}
+	pointer, null, optional := c.none(), c.in("Null"), c.in("Optional")
+	for _, value := range []any{nil, pointer, ptr(pointer), zero(reflect.TypeOf(ptr(pointer))), fill(null, c.v), ptr(zero(null)), zero(reflect.PointerTo(null)),
+		zero(optional), ptr(zero(optional)), zero(reflect.PointerTo(optional))} {
+		if got := encode(t, m, c.oid, format, value); got != nil {
+			t.Errorf("%T as %d, format %d: %q, want NULL", value, c.oid, format, got)
 		}
-		// pgx dereferences other pointers and asks the codec for a plan again.
-		p := &null
-		scanned(t, m, o, format, nil, p, nil)
-		var ppp **V
-		if err := m.Scan(o.oid, format, want, &ppp); err != nil || **ppp != o.v {
-			t.Errorf("%T: %v", ppp, err)
-		}
-		var optional *sqltypes.Optional[V]
-		if err := m.Scan(o.oid, format, want, &optional); err != nil || optional.ID != o.v {
-			t.Errorf("%T: %v", optional, err)
-		}
-
-		// Failures leave the destination unchanged.
-		failed(t, m, o, format, nil, idtype.ErrNull, o.v)
-		for _, src := range [][]byte{{}, {0xff}, append([]byte("##"), want...), append(want[:len(want):len(want)], '#'), bytes.Repeat([]byte{0xfe}, len(want)+3), bytes.Repeat([]byte("z"), 500)} {
-			failed(t, m, o, format, src, nil, o.v)
-			failed(t, m, o, format, src, nil, &o.v)
-			failed(t, m, o, format, src, nil, sql.Null[V]{V: o.v, Valid: true})
-			failed(t, m, o, format, src, nil, sqltypes.OptionalOf(o.v))
-		}
-
-		o.testSlices(t, m, format)
 	}
 }
 
-// scanned checks that a scan changes a destination from before to want.
-func scanned[V sqltypes.ID, D any](t *testing.T, m *pgtype.Map, o of[V], format int16, src []byte, before, want D) {
+func (c member) testScan(t *testing.T, m *pgtype.Map, format int16) {
+	want := c.wire(format)
+	pointer, noNull, noOptional := c.none(), zero(c.in("Null")), zero(c.in("Optional"))
+	c.scans(t, m, format, want, zero(c.typ), c.v)
+	c.scans(t, m, format, want, pointer, ptr(c.v))
+	c.scans(t, m, format, want, noNull, c.null())
+	c.scans(t, m, format, want, noOptional, c.optional())
+	c.scans(t, m, format, nil, ptr(c.v), pointer)
+	c.scans(t, m, format, nil, c.null(), noNull)
+	c.scans(t, m, format, nil, c.optional(), noOptional)
+	for _, v := range []any{c.v, pointer, noNull, noOptional} {
+		target := newOf(v)
+		viaCodec(t, target, m.PlanScan(c.oid, format, target))
+	}
+	// pgx dereferences other pointers and asks the codec for a plan again.
+	c.scans(t, m, format, nil, ptr(ptr(c.v)), zero(reflect.TypeOf(ptr(pointer))))
+	c.scans(t, m, format, want, zero(reflect.TypeOf(ptr(pointer))), ptr(ptr(c.v)))
+	c.scans(t, m, format, want, zero(reflect.TypeOf(ptr(noOptional))), ptr(c.optional()))
+
+	// Failures leave the destination unchanged.
+	c.fails(t, m, format, nil, idtype.ErrNull, c.v)
+	for _, src := range [][]byte{{}, {0xff}, append([]byte("##"), want...), append(want[:len(want):len(want)], '#'), bytes.Repeat([]byte{0xfe}, len(want)+3), bytes.Repeat([]byte("z"), 500)} {
+		for _, before := range []any{c.v, ptr(c.v), c.null(), c.optional()} {
+			c.fails(t, m, format, src, nil, before)
+		}
+	}
+}
+
+// scans checks that a scan changes a destination from before to want.
+func (c member) scans(t *testing.T, m *pgtype.Map, format int16, src []byte, before, want any) {
 	t.Helper()
-	if err := m.Scan(o.oid, format, src, &before); err != nil || !reflect.DeepEqual(before, want) {
-		t.Errorf("%T from %q of OID %d, format %d: %v, %v, want %v", before, src, o.oid, format, before, err, want)
+	dst := ptr(before)
+	if err := m.Scan(c.oid, format, src, dst); err != nil || !reflect.DeepEqual(elem(dst), want) {
+		t.Errorf("%T from %q of OID %d, format %d: %v, %v, want %v", before, src, c.oid, format, elem(dst), err, want)
 	}
 }
 
-// failed checks that a scan fails and leaves its destination unchanged.
-func failed[V sqltypes.ID, D any](t *testing.T, m *pgtype.Map, o of[V], format int16, src []byte, want error, before D) {
+// fails checks that a scan fails and leaves its destination unchanged, and what it points to.
+func (c member) fails(t *testing.T, m *pgtype.Map, format int16, src []byte, want error, before any) {
 	t.Helper()
-	after := before
-	err := m.Scan(o.oid, format, src, &after)
-	if err == nil || want != nil && !errors.Is(err, want) || !reflect.DeepEqual(after, before) {
-		t.Errorf("%T from %q of OID %d, format %d: %v, %v, want no change and an error", before, src, o.oid, format, after, err)
+	dst := ptr(before)
+	err := m.Scan(c.oid, format, src, dst)
+	if err == nil || want != nil && !errors.Is(err, want) || elem(dst) != before || reflect.TypeOf(before).Kind() == reflect.Pointer && elem(before) != c.v {
+		t.Errorf("%T from %q of OID %d, format %d: %v, %v, want no change and an error", before, src, c.oid, format, elem(dst), err)
 	}
 }
 
-func (o of[V]) testSlices(t *testing.T, m *pgtype.Map, format int16) {
-	var zero V
-	ids, pointers := []V{o.v, zero, o.v}, []*V{&o.v, nil, &o.v}
-	var none []V
-	var nonePointers []*V
-	// pgx encodes pgtype's own array types itself. The results must agree.
-	for _, c := range []struct{ value, same any }{
-		{ids, pgtype.FlatArray[V](ids)},
-		{&ids, pgtype.Array[V]{Elements: ids, Dims: []pgtype.ArrayDimension{{Length: 3, LowerBound: 1}}, Valid: true}},
-		{pointers, pgtype.FlatArray[*V](pointers)},
-		{&pointers, pgtype.FlatArray[sql.Null[V]]{{V: o.v, Valid: true}, {}, {V: o.v, Valid: true}}},
-		{pointers, pgtype.FlatArray[sqltypes.Optional[V]]{{ID: o.v}, {}, {ID: o.v}}},
-		{pointers, []sqltypes.Optional[V]{{ID: o.v}, {}, {ID: o.v}}},
-		{sqltypes.ArrayOf(ids), ids}, {sqltypes.Array[V](nil), nil}, {(*sqltypes.Array[V])(nil), nil},
-		{none, nil}, {&none, nil}, {(*[]V)(nil), nil},
-		{nonePointers, nil}, {&nonePointers, nil}, {(*[]*V)(nil), nil},
+func (c member) testSlices(t *testing.T, m *pgtype.Map, format int16) {
+	type values = pgtype.FlatArray[any] // as pgx encodes arrays itself
+	p, null, optional := ptr(c.v), c.null(), c.optional()
+	none, noOptional := zero(c.in("Null")), zero(c.in("Optional"))
+	ids, pointers := c.slice(c.v, nil, c.v), sliceOf(p, nil, p)
+	noIDs, noPointers, noArray := zero(reflect.TypeOf(ids)), zero(reflect.TypeOf(pointers)), zero(c.in("IDs"))
+	for _, x := range []struct{ value, same any }{
+		{ids, values{c.v, zero(c.typ), c.v}},
+		{ptr(ids), pgtype.Array[any]{Elements: values{c.v, zero(c.typ), c.v}, Dims: []pgtype.ArrayDimension{{Length: 3, LowerBound: 1}}, Valid: true}},
+		{pointers, values{p, c.none(), p}},
+		{ptr(pointers), values{null, none, null}},
+		{pointers, values{optional, noOptional, optional}},
+		{pointers, sliceOf(optional, noOptional, optional)},
+		{fill(c.in("IDs"), c.v, nil, c.v), ids}, {noArray, nil}, {zero(reflect.TypeOf(ptr(noArray))), nil},
+		{noIDs, nil}, {ptr(noIDs), nil}, {zero(reflect.TypeOf(ptr(noIDs))), nil},
+		{noPointers, nil}, {ptr(noPointers), nil}, {zero(reflect.TypeOf(ptr(noPointers))), nil},
 	} {
-		if c.same != nil && format == binaryFormat {
-			viaCodec(t, c.value, m.PlanEncode(o.array, format, c.value))
+		if x.same != nil && format == binaryFormat {
+			viaCodec(t, x.value, m.PlanEncode(c.array, format, x.value))
 		}
-		got, want := encode(t, m, o.array, format, c.value), encode(t, m, o.array, format, c.same)
+		got, want := encode(t, m, c.array, format, x.value), encode(t, m, c.array, format, x.same)
 		if !bytes.Equal(got, want) || (got == nil) != (want == nil) {
-			t.Errorf("%T as %d, format %d: %q, want %q", c.value, o.array, format, got, want)
+			t.Errorf("%T as %d, format %d: %q, want %q", x.value, c.array, format, got, want)
 		}
 	}
-	roundTrip(t, m, o, format, ids)
-	roundTrip(t, m, o, format, pointers)
-	roundTrip(t, m, o, format, []V{})
-	roundTrip(t, m, o, format, []*V{})
-	roundTrip(t, m, o, format, none)
-	roundTrip(t, m, o, format, nonePointers)
-	roundTrip(t, m, o, format, []sql.Null[V]{{V: o.v, Valid: true}, {}})
-	roundTrip(t, m, o, format, []sqltypes.Optional[V]{{ID: o.v}, {}})
-	o.testArrays(t, m, format)
+	for _, v := range []any{ids, pointers, c.slice(), sliceOf(p), fill(reflect.TypeOf(pointers)), noIDs, noPointers, sliceOf(null, none), sliceOf(optional, noOptional)} {
+		roundTrip(t, m, c.array, format, v)
+	}
 
 	// Arrays that []V can't hold: with a NULL, or malformed.
-	before := []V{o.v}
-	for _, src := range [][]byte{
-		encode(t, m, o.array, format, pointers),
-		encode(t, m, o.array, format, ids)[:30],
-		[]byte("{!}"), {0, 0, 0, 1}, {0xff, 0xff, 0xff, 0xff}, {},
-	} {
-		if err := m.Scan(o.array, format, src, &before); err == nil || len(before) != 1 || before[0] != o.v {
-			t.Errorf("%T from %q of OID %d, format %d: %v, %v, want no change and an error", before, src, o.array, format, before, err)
+	withNull := encode(t, m, c.array, format, pointers)
+	before := ptr(c.slice(c.v))
+	for _, src := range [][]byte{withNull, encode(t, m, c.array, format, ids)[:30], []byte("{!}"), {0, 0, 0, 1}, {0xff, 0xff, 0xff, 0xff}, {}} {
+		if err := m.Scan(c.array, format, src, before); err == nil || !reflect.DeepEqual(elem(before), c.slice(c.v)) {
+			t.Errorf("%T from %q of OID %d, format %d: %v, %v, want no change and an error", elem(before), src, c.array, format, elem(before), err)
 		}
 	}
-	err := m.Scan(o.array, format, encode(t, m, o.array, format, pointers), &before)
-	if !errors.Is(err, idtype.ErrNull) {
-		t.Errorf("%T from an array with NULL: %v", before, err)
+	if err := m.Scan(c.array, format, withNull, before); !errors.Is(err, idtype.ErrNull) {
+		t.Errorf("%T from an array with NULL: %v", elem(before), err)
 	}
 }
 
 // A sqltypes.Array is written and read like a slice, but has one dimension.
-func (o of[V]) testArrays(t *testing.T, m *pgtype.Map, format int16) {
-	roundTrip(t, m, o, format, sqltypes.Array[V]{o.v, o.v})
-	roundTrip(t, m, o, format, sqltypes.Array[V]{})
-	roundTrip(t, m, o, format, sqltypes.Array[V](nil))
-	roundTrip(t, m, o, format, sqltypes.Array[sqltypes.Optional[V]]{{ID: o.v}, {}})
-	roundTrip(t, m, o, format, sqltypes.Array[sqltypes.Optional[V]](nil))
-	nested := encode(t, m, o.array, format, pgtype.Array[V]{Elements: []V{o.v, o.v}, Dims: []pgtype.ArrayDimension{{Length: 2, LowerBound: 1}, {Length: 1, LowerBound: 1}}, Valid: true})
-	null := encode(t, m, o.array, format, []*V{&o.v, nil})
+func (c member) testArrays(t *testing.T, m *pgtype.Map, format int16) {
+	array, optionals, optional := c.in("IDs"), c.in("OptionalIDs"), c.optional()
+	for _, v := range []any{fill(array, c.v, c.v), fill(array), zero(array), fill(optionals, optional, nil), zero(optionals)} {
+		roundTrip(t, m, c.array, format, v)
+	}
+	nested := encode(t, m, c.array, format, pgtype.Array[any]{Elements: []any{c.v, c.v}, Dims: []pgtype.ArrayDimension{{Length: 2, LowerBound: 1}, {Length: 1, LowerBound: 1}}, Valid: true})
+	null := encode(t, m, c.array, format, sliceOf(ptr(c.v), nil))
 	for _, src := range [][]byte{nested, null, []byte("{!}"), {0, 0, 0, 1}, {}} {
-		ids, optional := sqltypes.Array[V]{o.v}, sqltypes.Array[sqltypes.Optional[V]]{{ID: o.v}}
-		if err := m.Scan(o.array, format, src, &ids); err == nil || len(ids) != 1 || ids[0] != o.v {
-			t.Errorf("%T from %q of OID %d, format %d: %v, %v, want no change and an error", ids, src, o.array, format, ids, err)
+		before := fill(array, c.v)
+		ids, optionals := ptr(before), ptr(fill(optionals, optional))
+		if err := m.Scan(c.array, format, src, ids); err == nil || !reflect.DeepEqual(elem(ids), before) {
+			t.Errorf("%T from %q of OID %d, format %d: %v, %v, want no change and an error", before, src, c.array, format, elem(ids), err)
 		}
-		if err := m.Scan(o.array, format, src, &optional); bytes.Equal(src, null) != (err == nil) || optional[0].ID != o.v {
-			t.Errorf("%T from %q of OID %d, format %d: %v, %v", optional, src, o.array, format, optional, err)
+		if err := m.Scan(c.array, format, src, optionals); bytes.Equal(src, null) != (err == nil) || at(elem(optionals), 0) != optional {
+			t.Errorf("%T from %q of OID %d, format %d: %v, %v", elem(optionals), src, c.array, format, elem(optionals), err)
 		}
 	}
 }
 
-func roundTrip[V sqltypes.ID, S any](t *testing.T, m *pgtype.Map, o of[V], format int16, ids S) {
+// roundTrip encodes a value and scans it into another of its type.
+func roundTrip(t *testing.T, m *pgtype.Map, oid uint32, format int16, v any) {
 	t.Helper()
-	back := ids
-	reflect.ValueOf(&back).Elem().SetZero()
-	src := encode(t, m, o.array, format, ids)
-	if err := m.Scan(o.array, format, src, &back); err != nil || !reflect.DeepEqual(back, ids) {
-		t.Errorf("%T through %q of OID %d, format %d: %v, %v", ids, src, o.array, format, back, err)
+	back, src := newOf(v), encode(t, m, oid, format, v)
+	if err := m.Scan(oid, format, src, back); err != nil || !reflect.DeepEqual(elem(back), v) {
+		t.Errorf("%T through %q of OID %d, format %d: %v, %v", v, src, oid, format, elem(back), err)
 	}
 }
 
@@ -346,73 +324,61 @@ func TestTextNamedNull(t *testing.T) {
 	if got := encode(t, m, pgtype.TextArrayOID, textFormat, ids); string(got) != `{"NULL"}` {
 		t.Errorf("encoded as %s", got)
 	}
-	o := of[sqltypes.UID60Text]{array: pgtype.TextArrayOID}
-	roundTrip(t, m, o, textFormat, ids)
-	roundTrip(t, m, o, binaryFormat, ids)
+	roundTrip(t, m, pgtype.TextArrayOID, textFormat, ids)
+	roundTrip(t, m, pgtype.TextArrayOID, binaryFormat, ids)
 }
 
-// The codec and Scan agree about numbers at the limits of each bigint type.
+// The codec agrees with Value and Scan about numbers at the limits of each bigint type.
 func TestIntegerEdges(t *testing.T) {
 	m := newMap()
-	for _, n := range []int64{-1 << 63, -1<<63 + 1, -1 << 53, -1, 0, 1, 1<<53 - 1, 1 << 53, 1<<60 - 1, 1 << 60, 1<<63 - 1} {
-		integerEdge[idtype.Snowflake](t, m, n)
-		integerEdge[idtype.SnowflakeSI](t, m, n)
-		integerEdge[idtype.UID60](t, m, n)
-		integerEdge[idtype.Spread64](t, m, n)
-		encodeEdge[idtype.Snowflake](t, m, n)
-		encodeEdge[idtype.SnowflakeSI](t, m, n)
-		encodeEdge[idtype.UID60](t, m, n)
-		encodeEdge[idtype.Spread64](t, m, n)
-	}
-}
-
-// encodeEdge checks that the codec rejects n if Value does, and else encodes n.
-func encodeEdge[T interface {
-	~int64
-	driver.Valuer
-}](t *testing.T, m *pgtype.Map, n int64) {
-	t.Helper()
-	id := T(n)
-	_, wantErr := id.Value()
-	for _, format := range []int16{binaryFormat, textFormat} {
-		for _, value := range []any{id, &id} {
-			got, err := m.Encode(pgtype.Int8OID, format, value, nil)
-			if wantErr != nil {
-				if !errors.Is(err, idtype.ErrRange) {
-					t.Errorf("%T %d, format %d: %q, %v, want ErrRange", value, n, format, got, err)
-				}
-			} else if want := encode(t, m, pgtype.Int8OID, format, n); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%T %d, format %d: %q, %v, want %q", value, n, format, got, err, want)
+	for _, f := range []family{idFamily(snowflake), idFamily(snowflakeSI), idFamily(uid60), idFamily(spread64)} {
+		for _, n := range []int64{-1 << 63, -1<<63 + 1, -1 << 53, -1, 0, 1, 1<<53 - 1, 1 << 53, 1<<60 - 1, 1 << 60, 1<<63 - 1} {
+			for _, format := range []int16{binaryFormat, textFormat} {
+				f.encodesEdge(t, m, format, n)
+				f.scansEdge(t, m, format, n)
+			}
+		}
+		for _, s := range []string{"+1", "01", "-0", " 1", "1 ", "1_0", "0x1", "1e3", "1.0"} {
+			if err := m.Scan(pgtype.Int8OID, textFormat, []byte(s), newOf(f.v)); !errors.Is(err, idtype.ErrSyntax) {
+				t.Errorf("%T from %q: %v, want ErrSyntax", f.v, s, err)
 			}
 		}
 	}
 }
 
-func integerEdge[T comparable](t *testing.T, m *pgtype.Map, n int64) {
+// encodesEdge checks that the codec rejects n if Value does, and else encodes n.
+func (f family) encodesEdge(t *testing.T, m *pgtype.Map, format int16, n int64) {
 	t.Helper()
-	var want T
-	wantErr := any(&want).(sql.Scanner).Scan(n)
-	for _, format := range []int16{binaryFormat, textFormat} {
-		src := encode(t, m, pgtype.Int8OID, format, n)
-		var got, none T
-		var optional sql.Null[T]
-		err := m.Scan(pgtype.Int8OID, format, src, &got)
-		if got != want || (err == nil) != (wantErr == nil) {
-			t.Errorf("%T from %d, format %d: %v, %v, want %v, %v", got, n, format, got, err, want, wantErr)
-		}
-		if err != nil && !errors.Is(err, idtype.ErrRange) {
-			t.Errorf("%T from %d, format %d: %v, want ErrRange", got, n, format, err)
-		}
-		err = m.Scan(pgtype.Int8OID, format, src, &optional)
-		if optional.V != want || (err == nil) != (wantErr == nil) || err != nil && optional.V != none {
-			t.Errorf("%T from %d, format %d: %v, %v, want %v, %v", optional, n, format, optional, err, want, wantErr)
+	id := reflect.ValueOf(n).Convert(f.typ).Interface()
+	_, wantErr := id.(driver.Valuer).Value()
+	for _, value := range []any{id, ptr(id)} {
+		got, err := m.Encode(pgtype.Int8OID, format, value, nil)
+		if wantErr != nil {
+			if !errors.Is(err, idtype.ErrRange) {
+				t.Errorf("%T %d, format %d: %q, %v, want ErrRange", value, n, format, got, err)
+			}
+		} else if want := encode(t, m, pgtype.Int8OID, format, n); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%T %d, format %d: %q, %v, want %q", value, n, format, got, err, want)
 		}
 	}
-	for _, s := range []string{"+1", "01", "-0", " 1", "1 ", "1_0", "0x1", "1e3", "1.0"} {
-		var id T
-		if err := m.Scan(pgtype.Int8OID, textFormat, []byte(s), &id); !errors.Is(err, idtype.ErrSyntax) {
-			t.Errorf("%T from %q: %v, want ErrSyntax", id, s, err)
-		}
+}
+
+// scansEdge checks that the codec scans n if Scan does, and to the same ID.
+func (f family) scansEdge(t *testing.T, m *pgtype.Map, format int16, n int64) {
+	t.Helper()
+	want, got, null := newOf(f.v), newOf(f.v), reflect.New(f.in("Null")).Interface()
+	wantErr := want.(sql.Scanner).Scan(n)
+	src := encode(t, m, pgtype.Int8OID, format, n)
+	err := m.Scan(pgtype.Int8OID, format, src, got)
+	if elem(got) != elem(want) || (err == nil) != (wantErr == nil) {
+		t.Errorf("%T from %d, format %d: %v, %v, want %v, %v", f.v, n, format, elem(got), err, elem(want), wantErr)
+	}
+	if err != nil && !errors.Is(err, idtype.ErrRange) {
+		t.Errorf("%T from %d, format %d: %v, want ErrRange", f.v, n, format, err)
+	}
+	err = m.Scan(pgtype.Int8OID, format, src, null)
+	if id := first(elem(null)); id != elem(want) || (err == nil) != (wantErr == nil) || err != nil && id != zero(f.typ) {
+		t.Errorf("%T from %d, format %d: %v, %v, want %v, %v", elem(null), n, format, elem(null), err, elem(want), wantErr)
 	}
 }
 
@@ -487,7 +453,7 @@ func TestRefusals(t *testing.T) {
 		pgtype.TextOID: "text", pgtype.VarcharOID: "text", pgtype.NameOID: "text", pgtype.BPCharOID: "char(n)"}
 	isText := func(oid uint32) bool { return strings.Contains("text char(n)", columns[oid]) }
 	for _, c := range members {
-		home, _ := c.column()
+		home := c.oid
 		for oid, name := range columns {
 			if oid == home || isText(oid) && isText(home) {
 				continue
@@ -504,7 +470,7 @@ func TestRefusals(t *testing.T) {
 	}
 	// One ID is not an array, as in = ANY($1) without a slice.
 	for _, c := range members {
-		_, array := c.column()
+		array := c.array
 		for _, value := range c.values() {
 			for _, format := range []int16{binaryFormat, textFormat} {
 				if b, err := m.Encode(array, format, value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: encode "+typename.OfValue(value)+": want a slice for a ") {
@@ -576,77 +542,91 @@ func TestSnoFromTextAndBytea(t *testing.T) {
 // If the OID of an argument is 0 or not in the map, the Go type decides the encoding.
 func TestUnknownOID(t *testing.T) {
 	for _, c := range members {
-		c.unknown(t, newMap())
+		c.testUnknown(t, newMap())
 	}
 }
 
-func (o of[V]) unknown(t *testing.T, m *pgtype.Map) {
+func (c member) testUnknown(t *testing.T, m *pgtype.Map) {
 	const domain = 123456
+	p := ptr(c.v)
 	for _, oid := range []uint32{0, domain} {
-		for i, value := range o.values() {
+		for i, value := range c.values() {
 			if i != 2 { // pgx dereferences **V itself, with the same result
 				viaCodec(t, value, m.PlanEncode(oid, textFormat, value))
 			}
-			if got := encode(t, m, oid, textFormat, value); string(got) != o.text {
-				t.Errorf("%T as OID %d: %q, want %q", value, oid, got, o.text)
+			if got := encode(t, m, oid, textFormat, value); string(got) != c.text {
+				t.Errorf("%T as OID %d: %q, want %q", value, oid, got, c.text)
 			}
 		}
-		for _, value := range []any{[]V{o.v}, &[]V{o.v}, []*V{&o.v, nil}, &[]*V{&o.v, nil},
-			pgtype.FlatArray[V]{o.v}, pgtype.Array[V]{Elements: []V{o.v}, Dims: []pgtype.ArrayDimension{{Length: 1, LowerBound: 1}}, Valid: true}} {
-			got, want := encode(t, m, oid, textFormat, value), encode(t, m, o.array, textFormat, value)
+		ids, pointers := c.slice(c.v), sliceOf(p, nil)
+		values := []any{ids, ptr(ids), pointers, ptr(pointers), fill(c.in("IDs"), c.v)}
+		if flat, array := c.in("Flat"), c.in("Array"); flat != nil {
+			values = append(values, fill(flat, c.v), fill(array, ids, []pgtype.ArrayDimension{{Length: 1, LowerBound: 1}}, true))
+		}
+		for _, value := range values {
+			got, want := encode(t, m, oid, textFormat, value), encode(t, m, c.array, textFormat, value)
 			if !bytes.Equal(got, want) {
 				t.Errorf("%T as OID %d: %q, want %q", value, oid, got, want)
 			}
 		}
-		var id V
-		var ids []V
-		var optional sqltypes.Optional[V]
-		_, base := m.TypeForValue(o.v)
-		for _, target := range []any{&id, &ids, &optional, new(*V), new(sql.Null[V]), new([]*V)} {
+		_, base := m.TypeForValue(c.v)
+		for _, v := range []any{c.v, ids, c.optional(), p, c.null(), pointers} {
+			target := newOf(v)
 			// Only base types can be registered. pgx calls the Scan method of other types.
 			if _, scans := target.(sql.Scanner); base || !scans {
 				viaCodec(t, target, m.PlanScan(oid, textFormat, target))
 			}
 		}
-		err := errors.Join(
-			m.Scan(oid, textFormat, []byte(o.text), &id),
-			m.Scan(oid, textFormat, []byte(o.text), &optional),
-			m.Scan(oid, textFormat, encode(t, m, o.array, textFormat, []V{o.v}), &ids))
-		if err != nil || id != o.v || optional.ID != o.v || len(ids) != 1 || ids[0] != o.v {
-			t.Errorf("%T from OID %d: %v, %v, %v, %v", id, oid, id, optional, ids, err)
+		for _, want := range []any{c.v, c.optional(), ids} {
+			src := []byte(c.text)
+			if reflect.TypeOf(want) == reflect.TypeOf(ids) {
+				src = encode(t, m, c.array, textFormat, ids)
+			}
+			got := newOf(want)
+			if err := m.Scan(oid, textFormat, src, got); err != nil || !reflect.DeepEqual(elem(got), want) {
+				t.Errorf("%T from OID %d: %v, %v", want, oid, elem(got), err)
+			}
 		}
 	}
 }
 
 func TestRanges(t *testing.T) {
-	m := newMap()
-	testRange(t, m, snowflake, snowflake+1)
-	testRange(t, m, snowflakeSI-1, snowflakeSI)
-	testRange(t, m, uid60, uid60+1)
-	testRange(t, m, spread64, -spread64)
+	for _, c := range []struct{ lo, hi, span, spans any }{
+		ends(snowflake, snowflake+1),
+		ends(snowflakeSI-1, snowflakeSI),
+		ends(uid60, uid60+1),
+		ends(spread64, -spread64),
+		ends(idtype.SnowflakeOf[shop](snowflake), idtype.SnowflakeOf[shop](snowflake+1)),
+		ends(idtype.Spread64Of[visitor](spread64), idtype.Spread64Of[visitor](-spread64)),
+	} {
+		testRange(t, newMap(), c.lo, c.hi, reflect.TypeOf(c.span), reflect.TypeOf(c.spans))
+	}
 }
 
-func testRange[T ~int64](t *testing.T, m *pgtype.Map, lo, hi T) {
+// ends returns the bounds of a range, with the types of ranges and multiranges.
+func ends[T ~int64](lo, hi T) struct{ lo, hi, span, spans any } {
+	return struct{ lo, hi, span, spans any }{lo, hi, pgtype.Range[T]{}, pgtype.Multirange[pgtype.Range[T]]{}}
+}
+
+func testRange(t *testing.T, m *pgtype.Map, lo, hi any, span, spans reflect.Type) {
 	t.Helper()
-	r := pgtype.Range[T]{Lower: lo, Upper: hi, LowerType: pgtype.Inclusive, UpperType: pgtype.Exclusive, Valid: true}
-	plain := pgtype.Range[int64]{Lower: int64(lo), Upper: int64(hi), LowerType: pgtype.Inclusive, UpperType: pgtype.Exclusive, Valid: true}
-	open := pgtype.Range[T]{Lower: lo, LowerType: pgtype.Inclusive, UpperType: pgtype.Unbounded, Valid: true}
+	number := func(id any) int64 { return reflect.ValueOf(id).Int() }
+	r := fill(span, lo, hi, pgtype.Inclusive, pgtype.Exclusive, true)
+	plain := pgtype.Range[int64]{Lower: number(lo), Upper: number(hi), LowerType: pgtype.Inclusive, UpperType: pgtype.Exclusive, Valid: true}
+	open := fill(span, lo, nil, pgtype.Inclusive, pgtype.Unbounded, true)
 	for _, format := range []int16{binaryFormat, textFormat} {
 		src := encode(t, m, pgtype.Int8rangeOID, format, r)
 		if want := encode(t, m, pgtype.Int8rangeOID, format, plain); !bytes.Equal(src, want) {
 			t.Errorf("%T, format %d: %q, want %q", r, format, src, want)
 		}
-		for _, want := range []pgtype.Range[T]{r, open, {}} {
-			var back pgtype.Range[T]
-			if err := m.Scan(pgtype.Int8rangeOID, format, encode(t, m, pgtype.Int8rangeOID, format, want), &back); err != nil || back != want {
-				t.Errorf("%T, format %d: %v, %v, want %v", r, format, back, err, want)
-			}
+		for _, v := range []any{r, open} {
+			roundTrip(t, m, pgtype.Int8rangeOID, format, v)
 		}
-		multi := pgtype.Multirange[pgtype.Range[T]]{r, open}
-		var back pgtype.Multirange[pgtype.Range[T]]
-		if err := m.Scan(pgtype.Int8multirangeOID, format, encode(t, m, pgtype.Int8multirangeOID, format, multi), &back); err != nil || !reflect.DeepEqual(back, multi) {
-			t.Errorf("%T, format %d: %v, %v", multi, format, back, err)
+		if null := ptr(r); m.Scan(pgtype.Int8rangeOID, format, encode(t, m, pgtype.Int8rangeOID, format, zero(span)), null) != nil || elem(null) != zero(span) {
+			t.Errorf("NULL, format %d: %v", format, elem(null))
 		}
+		multi := fill(spans, r, open)
+		roundTrip(t, m, pgtype.Int8multirangeOID, format, multi)
 		if format == textFormat {
 			if got := encode(t, m, 0, format, r); !bytes.Equal(got, src) {
 				t.Errorf("%T without an OID: %q, want %q", r, got, src)
@@ -777,13 +757,12 @@ func TestStructRefusals(t *testing.T) {
 func TestTargetTypeChanged(t *testing.T) {
 	m := newMap()
 	for _, c := range members {
-		oid, array := c.column()
 		values := c.values()
 		for _, v := range []any{values[0], values[1], values[3], values[5]} { // V, *V, sql.Null, Optional
 			target := reflect.New(reflect.TypeOf(v)).Interface()
 			slice := reflect.New(reflect.SliceOf(reflect.TypeOf(v))).Interface()
 			for _, format := range []int16{binaryFormat, textFormat} {
-				plan := m.PlanScan(oid, format, target)
+				plan := m.PlanScan(c.oid, format, target)
 				viaCodec(t, target, plan)
 				if err := plan.Scan([]byte("x"), new(int)); !errors.Is(err, pgtype.ErrScanTargetTypeChanged) {
 					t.Errorf("%T, format %d: %v", target, format, err)
@@ -791,7 +770,7 @@ func TestTargetTypeChanged(t *testing.T) {
 				if v != values[0] && v != values[1] {
 					continue
 				}
-				if err := m.PlanScan(array, format, slice).Scan([]byte("x"), new(int)); !errors.Is(err, pgtype.ErrScanTargetTypeChanged) {
+				if err := m.PlanScan(c.array, format, slice).Scan([]byte("x"), new(int)); !errors.Is(err, pgtype.ErrScanTargetTypeChanged) {
 					t.Errorf("%T, format %d: %v", slice, format, err)
 				}
 			}
@@ -855,7 +834,7 @@ func TestNullArrays(t *testing.T) {
 		if err != nil || ids != nil || pointers != nil {
 			t.Errorf("NULL, format %d: %v, %v, %v, want nil slices", format, ids, pointers, err)
 		}
-		roundTrip(t, m, of[idtype.Snowflake]{array: pgtype.Int8ArrayOID}, format, []*idtype.Snowflake{nil, nil})
+		roundTrip(t, m, pgtype.Int8ArrayOID, format, []*idtype.Snowflake{nil, nil})
 
 		ids = []idtype.Snowflake{id}
 		err = m.Scan(pgtype.Int8ArrayOID, format, encode(t, m, pgtype.Int8ArrayOID, format, []*idtype.Snowflake{&id, nil}), &ids)

@@ -155,9 +155,8 @@ func TestAfterConnect(t *testing.T) {
 	if !bytes.Contains(array, []byte{0, 0, 16401 >> 8, 16401 & 0xff}) {
 		t.Errorf("the array %q doesn't have the domain's OID", array)
 	}
-	o := of[idtype.Snowflake]{array: 16402}
-	roundTrip(t, m, o, binaryFormat, []idtype.Snowflake{snowflake})
-	roundTrip(t, m, o, textFormat, []*idtype.Snowflake{&[]idtype.Snowflake{snowflake}[0], nil})
+	roundTrip(t, m, 16402, binaryFormat, []idtype.Snowflake{snowflake})
+	roundTrip(t, m, 16402, textFormat, []*idtype.Snowflake{&[]idtype.Snowflake{snowflake}[0], nil})
 	if _, err := m.Encode(16405, textFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "sqltypes.SnoText") {
 		t.Errorf("a Sno as sno_as_text: %v", err)
 	}

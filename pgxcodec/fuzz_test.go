@@ -24,16 +24,14 @@ import (
 // does through a database/sql driver. If it fails, it leaves the destination unchanged.
 func FuzzWire(f *testing.F) {
 	for i, c := range members {
-		m, v := newMap(), c.values()[0]
-		oid, array := c.column()
+		m := newMap()
 		for _, format := range []int16{binaryFormat, textFormat} {
-			src, err := m.Encode(oid, format, v, nil)
+			src, err := m.Encode(c.oid, format, c.v, nil)
 			if err != nil {
 				f.Fatal(err)
 			}
 			f.Add(uint8(i), format == binaryFormat, src)
-			slice := reflect.Append(reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(v)), 0, 1), reflect.ValueOf(v)).Interface()
-			if src, err = m.Encode(array, format, slice, nil); err != nil {
+			if src, err = m.Encode(c.array, format, c.slice(c.v), nil); err != nil {
 				f.Fatal(err)
 			}
 			f.Add(uint8(i), format == binaryFormat, src)
@@ -56,79 +54,95 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, format int16, src []byte) {
-	var got, want, zero V
-	err := m.Scan(o.oid, format, src, &got)
-	wantErr := driverScan(o.oid, format, src, &want)
+func (c member) fuzz(t *testing.T, m *pgtype.Map, format int16, src []byte) {
+	target, wantTarget := newOf(c.v), newOf(c.v)
+	err := m.Scan(c.oid, format, src, target)
+	wantErr := driverScan(c.oid, format, src, wantTarget)
+	got, want := elem(target), elem(wantTarget)
 	if got != want || (err == nil) != (wantErr == nil) {
-		t.Fatalf("%T from %q of OID %d, format %d: %v, %v; through a driver %v, %v", got, src, o.oid, format, got, err, want, wantErr)
+		t.Fatalf("%T from %q of OID %d, format %d: %v, %v; through a driver %v, %v", got, src, c.oid, format, got, err, want, wantErr)
 	}
-	if err != nil && got != zero {
+	if err != nil && got != zero(c.typ) {
 		t.Fatalf("%T from %q: failed with %v, but changed its destination", got, src, err)
 	}
 	if err == nil {
 		// The ID is written back as it was read, except for notations that no server uses.
-		back, err := m.Encode(o.oid, format, got, nil)
+		back, err := m.Encode(c.oid, format, got, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var again V
-		if err := m.Scan(o.oid, format, back, &again); err != nil || again != got {
-			t.Fatalf("%T from %q, then %q: %v, %v", got, src, back, again, err)
+		again := newOf(c.v)
+		if err := m.Scan(c.oid, format, back, again); err != nil || elem(again) != got {
+			t.Fatalf("%T from %q, then %q: %v, %v", got, src, back, elem(again), err)
 		}
-		if format == binaryFormat && o.oid == pgtype.Int8OID && !bytes.Equal(back, src) {
+		if format == binaryFormat && c.oid == pgtype.Int8OID && !bytes.Equal(back, src) {
 			t.Fatalf("%T from %q: written back as %q", got, src, back)
 		}
 	}
 	// Types that hold a V accept the same bytes, or stay unchanged.
-	valid := err == nil
-	whole(t, m, o.oid, format, src, valid, &o.v, &got)
-	whole(t, m, o.oid, format, src, valid, sql.Null[V]{V: o.v, Valid: true}, sql.Null[V]{V: got, Valid: true})
-	whole(t, m, o.oid, format, src, valid, sqltypes.OptionalOf(o.v), sqltypes.OptionalOf(got))
-
-	var ids []V
-	valid = m.Scan(o.array, format, src, &ids) == nil
-	whole(t, m, o.array, format, src, valid, []V{o.v}, ids)
-	// pgx's own array code reads the same IDs.
-	var flat pgtype.FlatArray[V]
-	flatErr := m.Scan(o.array, format, src, &flat)
-	if valid && (flatErr != nil || !slices.Equal(ids, flat)) {
-		t.Fatalf("%T from %q: %v, pgx reads %v, %v", ids, src, ids, flat, flatErr)
+	p := ptr(c.v)
+	scan := func(after any) (any, bool) {
+		dst := newOf(after)
+		err := m.Scan(c.array, format, src, dst)
+		return elem(dst), err == nil
 	}
-	if !valid && flatErr == nil && len(flat) > 0 {
-		t.Fatalf("%T from %q: an error, pgx reads %v", ids, src, flat)
+	valid := err == nil
+	whole(t, m, c.oid, format, src, valid, p, ptr(got))
+	whole(t, m, c.oid, format, src, valid, c.null(), fill(c.in("Null"), got, true))
+	whole(t, m, c.oid, format, src, valid, c.optional(), fill(c.in("Optional"), got))
+
+	ids, valid := scan(c.slice())
+	whole(t, m, c.array, format, src, valid, c.slice(c.v), ids)
+	// pgx's own array code reads the same IDs.
+	named, namedValid := scan(fill(c.in("List")))
+	if valid && (!namedValid || !sameIDs(ids, named)) {
+		t.Fatalf("%T from %q: %v, pgx reads %v", ids, src, ids, named)
+	}
+	if !valid && namedValid && length(named) > 0 {
+		t.Fatalf("%T from %q: an error, pgx reads %v", ids, src, named)
 	}
 	// An Array reads the same IDs, if there is one dimension.
-	var array sqltypes.Array[V]
-	if arrayErr := m.Scan(o.array, format, src, &array); arrayErr == nil && !slices.Equal(array, ids) || arrayErr != nil && array != nil {
-		t.Fatalf("%T from %q: %v, %v, want %v", array, src, array, arrayErr, ids)
+	if array, arrayValid := scan(fill(c.in("IDs"))); arrayValid && !sameIDs(array, ids) || !arrayValid && !isNil(array) {
+		t.Fatalf("%T from %q: %v, want %v", array, src, array, ids)
 	}
-	var pointers []*V
-	valid = m.Scan(o.array, format, src, &pointers) == nil
-	whole(t, m, o.array, format, src, valid, []*V{&o.v, nil}, pointers)
+	pointers, valid := scan(sliceOf(p))
+	whole(t, m, c.array, format, src, valid, sliceOf(p, nil), pointers)
 	if valid {
-		back, err := m.Encode(o.array, format, pointers, nil)
-		var again []*V
+		back, err := m.Encode(c.array, format, pointers, nil)
+		again := newOf(pointers)
 		if err == nil {
-			err = m.Scan(o.array, format, back, &again)
+			err = m.Scan(c.array, format, back, again)
 		}
-		if err != nil || len(again) != len(pointers) || len(pointers) > 0 && !reflect.DeepEqual(again, pointers) {
-			t.Fatalf("%T from %q, then %q: %v, %v", pointers, src, back, again, err)
+		if err != nil || length(elem(again)) != length(pointers) || length(pointers) > 0 && !reflect.DeepEqual(elem(again), pointers) {
+			t.Fatalf("%T from %q, then %q: %v, %v", pointers, src, back, elem(again), err)
 		}
 	}
 }
 
+// sameIDs reports whether two slices have equal elements.
+func sameIDs(a, b any) bool {
+	if length(a) != length(b) {
+		return false
+	}
+	for i := range length(a) {
+		if at(a, i) != at(b, i) {
+			return false
+		}
+	}
+	return true
+}
+
 // whole checks that scanning src changes a destination from before to after, or leaves
 // it unchanged if src isn't valid.
-func whole[D any](t *testing.T, m *pgtype.Map, oid uint32, format int16, src []byte, valid bool, before, after D) {
+func whole(t *testing.T, m *pgtype.Map, oid uint32, format int16, src []byte, valid bool, before, after any) {
 	t.Helper()
-	dst, want := before, before
-	err := m.Scan(oid, format, src, &dst)
+	dst, want := ptr(before), before
+	err := m.Scan(oid, format, src, dst)
 	if valid {
 		want = after
 	}
-	if (err == nil) != valid || !reflect.DeepEqual(dst, want) {
-		t.Fatalf("%T from %q of OID %d, format %d: %v, %v, want %v", dst, src, oid, format, dst, err, want)
+	if (err == nil) != valid || !reflect.DeepEqual(elem(dst), want) {
+		t.Fatalf("%T from %q of OID %d, format %d: %v, %v, want %v", before, src, oid, format, elem(dst), err, want)
 	}
 }
 

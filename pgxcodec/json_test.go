@@ -1,7 +1,6 @@
 package pgxcodec_test
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"reflect"
@@ -17,65 +16,85 @@ import (
 
 // An ID in a json or jsonb column is read from its own JSON and from JSON of its column.
 func TestScanJSON(t *testing.T) {
-	scanJSON(t, snowflake, `"132271570944274432"`, `132271570944274432`)
-	scanJSON(t, snowflakeSI, `9007199254740991`, `"9007199254740991"`)
-	scanJSON(t, uid60, `"xinaS8QBh"`, `11093174944930914`)
-	scanJSON(t, spread64, `"cb54ecf2840a0015"`, `-3795148059624996843`)
-	scanJSON(t, sno, `"brpk4q72xwf2m63l"`, `"6272706b-3471-3732-7877-66326d36336c"`)
-	scanJSON(t, idtype.SnowflakeOf[shop](7), `"shop_7"`, `7`)
-	scanJSON(t, idtype.SnoOf[customer](taggedSno), `"cus_`+taggedSno.String()+`"`, `"`+taggedSno.UUID().String()+`"`)
-	scanJSON(t, orderID{7}, `"7"`, ` 7 `)
-	scanJSON(t, customerID{sno}, `"brpk4q72xwf2m63l"`)
-	scanJSON(t, sqltypes.TextOf(sno), `"brpk4q72xwf2m63l"`)
-	scanJSON(t, sqltypes.TextOf(idtype.SnowflakeOf[shop](7)), `"shop_7"`, `"7"`)
-	scanJSON(t, sqltypes.SnoBytesOf(sno), `"brpk4q72xwf2m63l"`, `"\\x4e6f2160a0ff9a0a1033"`)
-}
-
-func scanJSON[V sqltypes.ID](t *testing.T, id V, texts ...string) {
-	t.Helper()
-	m := newMap()
-	for _, c := range []struct{ oid, array uint32 }{{pgtype.JSONOID, pgtype.JSONArrayOID}, {pgtype.JSONBOID, pgtype.JSONBArrayOID}} {
-		for _, format := range []int16{textFormat, binaryFormat} {
-			scan := func(src, target any) error {
-				return m.Scan(c.oid, format, encode(t, m, c.oid, format, src), target)
-			}
-			other := *new(V)
-			for _, text := range texts {
-				got, p, null, optional := other, &other, sql.Null[V]{}, sqltypes.Optional[V]{}
-				pp, list, array, nullable := &p, []V{}, sqltypes.Array[V]{}, sqltypes.Array[sqltypes.Optional[V]]{}
-				pairs := "[" + text + "," + text + "]"
-				err := errors.Join(scan(text, &got), scan(text, &p), scan(text, &pp), scan(text, &null), scan(text, &optional), scan(pairs, &list), scan(pairs, &array), scan("["+text+", null]", &nullable))
-				if err != nil || got != id || *p != id || **pp != id || null != (sql.Null[V]{V: id, Valid: true}) || optional.ID != id || p == &other ||
-					!reflect.DeepEqual(list, []V{id, id}) || !reflect.DeepEqual(array, sqltypes.Array[V]{id, id}) || !reflect.DeepEqual(nullable, sqltypes.Array[sqltypes.Optional[V]]{{ID: id}, {}}) {
-					t.Errorf("%s from %s as OID %d, format %d: %v, %v, %v, %v, %v, %v, %v, %v", typename.OfValue(id), text, c.oid, format, got, p, null, optional, list, array, nullable, err)
-				}
-				var elements []V
-				if err := m.Scan(c.array, format, encode(t, m, c.array, format, []string{text}), &elements); err != nil || !reflect.DeepEqual(elements, []V{id}) {
-					t.Errorf("%s from %s in OID %d, format %d: %v, %v", typename.OfValue(id), text, c.array, format, elements, err)
-				}
-			}
-			// The JSON null and NULL, and JSON that is no ID.
-			for _, src := range []any{"null", nil, `"!"`, `{}`, `1.5`, `[]`} {
-				isNull := src == "null" || src == nil
-				got, p, null, optional, array := id, &id, sql.Null[V]{V: id, Valid: true}, sqltypes.OptionalOf(id), sqltypes.Array[V]{id}
-				if err := scan(src, &got); err == nil || isNull != errors.Is(err, idtype.ErrNull) || got != id {
-					t.Errorf("%s from %v as OID %d, format %d: %v, %v", typename.OfValue(id), src, c.oid, format, got, err)
-				}
-				err := errors.Join(scan(src, &p), scan(src, &null), scan(src, &optional))
-				changed := p == nil && null == (sql.Null[V]{}) && optional.IsZero()
-				same := p == &id && null.V == id && null.Valid && optional.ID == id
-				if isNull && (err != nil || !changed) || !isNull && (err == nil || !same) {
-					t.Errorf("forms of %s from %v as OID %d, format %d: %v, %v, %v, %v", typename.OfValue(id), src, c.oid, format, p, null, optional, err)
-				}
-				err = scan(src, &array)
-				if isNull && (err != nil || array != nil) || !isNull && src != `[]` && (err == nil || len(array) != 1) {
-					t.Errorf("%s from %v as OID %d, format %d: %v, %v", typename.OfValue(array), src, c.oid, format, array, err)
-				}
-			}
-			if plan := m.PlanScan(c.oid, format, new(V)); !errors.Is(plan.Scan([]byte("7"), new(int)), pgtype.ErrScanTargetTypeChanged) {
-				t.Errorf("a plan for %s scans into an int", typename.OfValue(id))
+	for _, c := range []struct {
+		family
+		texts []string
+	}{
+		{idFamily(snowflake), []string{`"132271570944274432"`, `132271570944274432`}},
+		{idFamily(snowflakeSI), []string{`9007199254740991`, `"9007199254740991"`}},
+		{idFamily(uid60), []string{`"xinaS8QBh"`, `11093174944930914`}},
+		{idFamily(spread64), []string{`"cb54ecf2840a0015"`, `-3795148059624996843`}},
+		{idFamily(sno), []string{`"brpk4q72xwf2m63l"`, `"6272706b-3471-3732-7877-66326d36336c"`}},
+		{idFamily(idtype.SnowflakeOf[shop](7)), []string{`"shop_7"`, `7`}},
+		{idFamily(idtype.SnoOf[customer](taggedSno)), []string{`"cus_` + taggedSno.String() + `"`, `"` + taggedSno.UUID().String() + `"`}},
+		{idFamily(orderID{7}), []string{`"7"`, ` 7 `}},
+		{idFamily(customerID{sno}), []string{`"brpk4q72xwf2m63l"`}},
+		{idFamily(sqltypes.TextOf(sno)), []string{`"brpk4q72xwf2m63l"`}},
+		{idFamily(sqltypes.TextOf(idtype.SnowflakeOf[shop](7))), []string{`"shop_7"`, `"7"`}},
+		{idFamily(sqltypes.SnoBytesOf(sno)), []string{`"brpk4q72xwf2m63l"`, `"\\x4e6f2160a0ff9a0a1033"`}},
+	} {
+		for _, column := range []struct{ oid, array uint32 }{{pgtype.JSONOID, pgtype.JSONArrayOID}, {pgtype.JSONBOID, pgtype.JSONBArrayOID}} {
+			for _, format := range []int16{textFormat, binaryFormat} {
+				c.scansJSON(t, newMap(), column.oid, column.array, format, c.texts)
 			}
 		}
+	}
+}
+
+func (f family) scansJSON(t *testing.T, m *pgtype.Map, oid, array uint32, format int16, texts []string) {
+	t.Helper()
+	// scan scans JSON, or NULL, into a destination that has the value before.
+	scan := func(src, before any) (any, error) {
+		dst := ptr(before)
+		err := m.Scan(oid, format, encode(t, m, oid, format, src), dst)
+		return elem(dst), err
+	}
+	id, p := f.v, ptr(f.v)
+	zeroID, optional, noArray := zero(f.typ), f.optional(), zero(f.in("IDs"))
+	for _, text := range texts {
+		pair, nullable := "["+text+","+text+"]", "["+text+", null]"
+		for _, c := range []struct {
+			src          string
+			before, want any
+		}{
+			{text, zeroID, id}, {text, ptr(zeroID), p}, {text, ptr(ptr(zeroID)), ptr(p)}, {text, zero(f.in("Null")), f.null()}, {text, zero(f.in("Optional")), optional},
+			{pair, f.slice(), f.slice(id, id)}, {pair, noArray, fill(f.in("IDs"), id, id)}, {nullable, fill(f.in("OptionalIDs")), fill(f.in("OptionalIDs"), optional, nil)},
+		} {
+			got, err := scan(c.src, c.before)
+			if err != nil || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%s from %s as OID %d, format %d: %v, %v", typename.OfValue(c.want), c.src, oid, format, got, err)
+			}
+			if reflect.TypeOf(c.before) == reflect.TypeOf(p) && (got == c.before || elem(c.before) != zeroID) {
+				t.Errorf("%s from %s as OID %d, format %d: the old ID changed", typename.OfValue(p), c.src, oid, format)
+			}
+		}
+		elements := newOf(f.slice())
+		if err := m.Scan(array, format, encode(t, m, array, format, []string{text}), elements); err != nil || !reflect.DeepEqual(elem(elements), f.slice(id)) {
+			t.Errorf("%s from %s in OID %d, format %d: %v, %v", typename.OfValue(id), text, array, format, elem(elements), err)
+		}
+	}
+	// The JSON null and NULL, and JSON that is no ID.
+	for _, src := range []any{"null", nil, `"!"`, `{}`, `1.5`, `[]`} {
+		isNull := src == "null" || src == nil
+		if got, err := scan(src, id); err == nil || isNull != errors.Is(err, idtype.ErrNull) || got != id {
+			t.Errorf("%s from %v as OID %d, format %d: %v, %v", typename.OfValue(id), src, oid, format, got, err)
+		}
+		for _, before := range []any{p, f.null(), optional} {
+			want := before
+			if isNull {
+				want = zero(reflect.TypeOf(before))
+			}
+			if got, err := scan(src, before); got != want || isNull != (err == nil) || elem(p) != id {
+				t.Errorf("%s from %v as OID %d, format %d: %v, %v, want %v", typename.OfValue(before), src, oid, format, got, err, want)
+			}
+		}
+		got, err := scan(src, fill(f.in("IDs"), id))
+		if isNull && (err != nil || !isNil(got)) || !isNull && src != `[]` && (err == nil || length(got) != 1) {
+			t.Errorf("%s from %v as OID %d, format %d: %v, %v", typename.OfValue(got), src, oid, format, got, err)
+		}
+	}
+	if plan := m.PlanScan(oid, format, newOf(id)); !errors.Is(plan.Scan([]byte("7"), new(int)), pgtype.ErrScanTargetTypeChanged) {
+		t.Errorf("a plan for %s scans into an int", typename.OfValue(id))
 	}
 }
 

@@ -150,12 +150,6 @@ func TestPlansCheckTypes(t *testing.T) {
 	}
 }
 
-func TestTypedRanges(t *testing.T) {
-	m := newMap()
-	testRange(t, m, idtype.SnowflakeOf[shop](snowflake), idtype.SnowflakeOf[shop](snowflake+1))
-	testRange(t, m, idtype.Spread64Of[visitor](spread64), idtype.Spread64Of[visitor](-spread64))
-}
-
 // Each map gets the hooks for arguments of unknown type once.
 func TestHooksOnce(t *testing.T) {
 	m, plain := pgtype.NewMap(), pgtype.NewMap()
