@@ -3,6 +3,7 @@ package leasetest_test
 import (
 	"flag"
 	"testing"
+	"time"
 
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/leasetest"
@@ -17,6 +18,9 @@ func TestMain(m *testing.M) {
 }
 
 func TestStore(t *testing.T) {
-	store := new(leasetest.Store)
-	leasetest.Exercise(t, leasetest.Harness{Open: func(*testing.T) nodelease.Store { return store }})
+	store, ttl := new(leasetest.Store), time.Second
+	if testing.Short() {
+		ttl = 300 * time.Millisecond
+	}
+	leasetest.Exercise(t, leasetest.Harness{TTL: ttl, Open: func(*testing.T) nodelease.Store { return store }})
 }

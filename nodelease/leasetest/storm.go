@@ -24,9 +24,10 @@ type stretch struct {
 // A storm runs concurrent holders that make random calls.
 type storm struct {
 	*suite
-	pool  nodelease.Pool
-	rough bool         // calls of Claim may also be cut short, and claims abandoned
-	took  atomic.Int64 // duration of the last complete call, in nanoseconds
+	pool     nodelease.Pool
+	rough    bool // calls of Claim may also be cut short, and claims abandoned
+	deadline time.Time
+	took     atomic.Int64 // duration of the last complete call, in nanoseconds
 
 	mu        sync.Mutex
 	stretches []stretch
@@ -36,16 +37,15 @@ type storm struct {
 // claims, renewals and releases.
 func (s *suite) testStorm() { (&storm{suite: s}).run(s.h.TTL) }
 
-// testRoughStorm is testStorm with claims that expire. If claims end only with a
-// connection, it is the same as testStorm, but longer.
-func (s *suite) testRoughStorm() { (&storm{suite: s, rough: s.h.Crash == nil}).run(2 * s.h.TTL) }
+// testRoughStorm is testStorm with claims that expire.
+func (s *suite) testRoughStorm() { (&storm{suite: s, rough: true}).run(2 * s.h.TTL) }
 
 func (s *storm) run(lasting time.Duration) {
 	seed := uint64(time.Now().UnixNano())
 	s.Logf("seed %d", seed)
 	s.pool = s.suite.pool(6)
 	s.pool.Reserved = []int{2}
-	deadline := time.Now().Add(lasting)
+	s.deadline = time.Now().Add(lasting)
 	var wg sync.WaitGroup
 	var c *client
 	for i := range uint64(12) {
@@ -56,7 +56,7 @@ func (s *storm) run(lasting time.Duration) {
 		wg.Go(func() {
 			// Each holder's clock differs, so that some are behind high-water marks.
 			off := r.Int64N(200) - 100
-			for s.goesOn(deadline) && s.hold(store, r, off) {
+			for s.goesOn() && s.hold(store, r, off) {
 			}
 		})
 	}
@@ -68,10 +68,10 @@ func (s *storm) run(lasting time.Duration) {
 
 // goesOn reports whether the storm continues: until the deadline, and on a busy machine
 // until its five numbers have had enough holders.
-func (s *storm) goesOn(deadline time.Time) bool {
+func (s *storm) goesOn() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	late := time.Since(deadline)
+	late := time.Since(s.deadline)
 	return late < 0 || len(s.stretches) < 2*5 && late < 4*patience
 }
 
@@ -111,7 +111,7 @@ func (s *storm) hold(store nodelease.Store, r *rand.Rand, off int64) bool {
 	}()
 	for range r.IntN(4) {
 		time.Sleep(time.Duration(r.Int64N(int64(5 * time.Millisecond))))
-		if s.rough && r.IntN(10) == 0 {
+		if s.rough && r.IntN(10) == 0 && s.goesOn() {
 			time.Sleep(s.h.TTL + s.h.TTL/10) // until the claim has expired and another holder may have the number
 		}
 		var got nodelease.Claim
