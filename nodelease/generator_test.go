@@ -243,7 +243,7 @@ func TestGeneratorClosesMeanwhile(t *testing.T) {
 
 // A claim that is granted during Close is released.
 func TestGeneratorClosesAtOnce(t *testing.T) {
-	for range 100 {
+	for range repeats() {
 		onFakeTime(t, func(t *testing.T) {
 			store := new(faulty)
 			g := generator(t, store, pool(1), nodelease.Options{})

@@ -24,6 +24,14 @@ func onFakeTime(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
+// repeats returns the number of runs of a test of an order that differs between runs.
+func repeats() int {
+	if testing.Short() {
+		return 20
+	}
+	return 100
+}
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -595,7 +595,7 @@ func TestCloseAwaitsRenewal(t *testing.T) {
 // A renewal that completes during Close doesn't revive the claim. A renewal that
 // Close cancels doesn't count as a failure.
 func TestCloseDuringRenewal(t *testing.T) {
-	for i := range 100 {
+	for i := range repeats() {
 		onFakeTime(t, func(t *testing.T) {
 			store := new(faulty)
 			var log bytes.Buffer

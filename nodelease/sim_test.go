@@ -60,8 +60,11 @@ const simulationsVariable = "SORTKEY_SIMULATION"
 
 func TestSimulation(t *testing.T) {
 	count := uint64(1000)
-	if race.Enabled {
+	switch {
+	case race.Enabled:
 		count = 50
+	case testing.Short():
+		count = 150
 	}
 	setting := os.Getenv(simulationsVariable)
 	if seed, ok := strings.CutPrefix(setting, "seed="); ok {
@@ -104,7 +107,11 @@ func TestSimulationReplays(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector changes the order of goroutines; make unit also runs this test without it")
 	}
-	for seed := range uint64(30) {
+	seeds := uint64(30)
+	if testing.Short() {
+		seeds = 5
+	}
+	for seed := range seeds {
 		p := newPlan(seed)
 		traces := map[uint64]int{p.run(t).trace.Sum64(): 1}
 		// On a busy machine, the runtime can interrupt a goroutine at any place, which changes
