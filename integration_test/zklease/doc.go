@@ -7,7 +7,7 @@
 //     the server alone.
 //   - faults_test.go: sessions expire, the server restarts or is paused, and connections are cut
 //     with requests and answers in them
-//   - contention_test.go: 50 processes claim numbers at the same moment
+//   - contention_test.go: 50 stores claim numbers at the same moment
 //   - java_test.go: the store shares its znodes with the Java program that it is compatible with
 //
 // The unit tests of zklease read and write znodes without a server. Package nodelease, next to
@@ -16,8 +16,7 @@
 // # Fixtures
 //
 // zktest.Run starts a server. A client is a store whose connections a test can cut, or whose
-// answers it can hold up. A java acts as a process of the Java program. The processes of
-// contention_test.go are copies of the test binary.
+// answers it can hold up. A java acts as a process of the Java program.
 //
 // # Running
 //
@@ -29,7 +28,7 @@
 //
 // # Cost
 //
-// About half a minute, on five containers of ZooKeeper: one for TestServer, and one for each test
-// that stops, pauses or leaves its server. In CI, the test of cut connections makes ten times as
-// many claims.
+// About 25 seconds, most of it waiting for sessions to expire, on four containers of ZooKeeper:
+// one for TestServer, and one for each test that stops or pauses its server. With -short, no test
+// runs.
 package zklease

@@ -67,6 +67,17 @@ func (j java) giveBack(path string) {
 	}
 }
 
+// atLeisure claims a number of a pool that the Java program may share. If a call takes more
+// than holdBack, on a busy machine, the next one may have to wait.
+func atLeisure(t testing.TB, s nodelease.Store, p nodelease.Pool) (c nodelease.Claim) {
+	t.Helper()
+	pgtest.Eventually(t, "a number is granted", func() (err error) {
+		c, err = s.Claim(within(t, patience), p, request())
+		return err
+	})
+	return c
+}
+
 // testJava tests both programs on one root.
 func testJava(t *testing.T, server *zktest.Server) {
 	p := nodelease.ForSpread64(3)
@@ -84,7 +95,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 	t.Run("the cluster is written and compared", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
-		claim(t, s, p, request())
+		atLeisure(t, s, p)
 		if data, _, err := j.Get(j.root + "/cluster-id"); err != nil || string(data) != "3" {
 			t.Errorf("expected cluster 3, got %q, %v", data, err)
 		}
@@ -114,11 +125,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		if left := isBusy(t, s, p, 64, 0); left <= 0 || left > holdBack {
 			t.Errorf("expected number 63 within %v, got %v", holdBack, left)
 		}
-		var c nodelease.Claim
-		pgtest.Eventually(t, "number 63 is free", func() (err error) {
-			c, err = s.Claim(within(t, patience), p, request())
-			return err
-		})
+		c := atLeisure(t, s, p)
 		if c.Number != 63 || c.After != 0 {
 			t.Errorf("expected number 63, got %+v", c)
 		}
@@ -151,41 +158,68 @@ func testJava(t *testing.T, server *zktest.Server) {
 
 	t.Run("no wait if no Java process can have released a number", func(t *testing.T) {
 		t.Parallel()
-		j, s := setup(t)
-		j.begin("3")
-		// The pool has never had a claim.
-		first := claim(t, s, p, request())
-		// Our own release was the last change.
-		release(t, s, p, first, first.After)
-		isEmpty(t, j.Conn, j.root+"/pool")
-		other := at(t, j.root)
-		again := claim(t, other, p, request())
-		if again.Number != first.Number {
-			t.Errorf("expected number %d again, got %+v", first.Number, again)
+		// prompt reports whether a call that claims a number took less than holdBack. Then the
+		// claim must have succeeded.
+		prompt := func(s *client) (c nodelease.Claim, ok bool) {
+			t.Helper()
+			sent := time.Now()
+			c, err := s.Claim(within(t, patience), p, request())
+			if time.Since(sent) >= holdBack {
+				return c, false
+			}
+			must(t, err)
+			return c, true
 		}
-		// A renewal more than two seconds ago, and no change since.
-		renew(t, other, p, again, request())
-		time.Sleep(holdBack + 100*time.Millisecond)
-		claim(t, at(t, j.root), p, request())
-		// That claim was a change, so the next claim waits, even after a new renewal.
-		for begun := time.Now(); ; begun = time.Now() {
+		// scenario returns false if the machine was too busy for it.
+		scenario := func() bool {
+			j, s := setup(t)
+			j.begin("3")
+			// The pool has never had a claim.
+			first, ok := prompt(s)
+			if !ok {
+				return false
+			}
+			// Our own release was the last change.
+			release(t, s, p, first, first.After)
+			isEmpty(t, j.Conn, j.root+"/pool")
+			other := at(t, j.root)
+			again, ok := prompt(other)
+			if !ok {
+				return false
+			}
+			if again.Number != first.Number {
+				t.Errorf("expected number %d again, got %+v", first.Number, again)
+			}
+			// A renewal more than two seconds ago, and no change since.
+			renew(t, other, p, again, request())
+			time.Sleep(holdBack + 100*time.Millisecond)
+			if _, ok := prompt(at(t, j.root)); !ok {
+				return false
+			}
+			// That claim was a change, so the next claim waits, even after a new renewal.
+			begun := time.Now()
 			renew(t, other, p, again, request())
 			_, err := at(t, j.root).Claim(within(t, patience), p, request())
 			if time.Since(begun) >= holdBack {
-				continue // too slow: the claim may have succeeded after two seconds
+				return false // the claim may have succeeded after two seconds
 			}
 			var busy *nodelease.BusyError
 			if !errors.As(err, &busy) || busy.Held != 64 {
 				t.Errorf("want 64 numbers to be held, got %v", err)
 			}
-			break
+			return true
+		}
+		for begun := time.Now(); !scenario(); {
+			if time.Since(begun) > 5*patience {
+				t.Fatalf("the machine is too busy: a claim takes more than %v", holdBack)
+			}
 		}
 	})
 
 	t.Run("a release blocks the number for the Java program only", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
-		c := claim(t, s, p, request())
+		c := atLeisure(t, s, p)
 		path := fmt.Sprintf("%s/pool/%d", j.root, c.Number)
 		// Release doesn't wait for the two seconds, and another session claims the number at
 		// once. Repeat both if the machine was so busy that they took as long anyway.
@@ -206,8 +240,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 			if err == nil {
 				release(t, other, p, next, next.After)
 			}
-			time.Sleep(holdBack + 100*time.Millisecond)
-			c = claim(t, s, p, request())
+			c = atLeisure(t, s, p)
 		}
 		// It holds the number for more than two seconds.
 		time.Sleep(holdBack + 300*time.Millisecond)
@@ -232,7 +265,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 	t.Run("the Java program claims a number after its session expired", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
-		c := claim(t, s, p, request())
+		c := atLeisure(t, s, p)
 		path := fmt.Sprintf("/pool/%d", c.Number)
 		j.giveBack(path) // as at the end of the session
 		j.take(path)
@@ -256,7 +289,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		// One process has the lock, and another one waits.
 		j.take("/queue/" + lockTicket)
 		j.take(fmt.Sprintf("/queue/nr-%014d-0000", time.Now().UnixMilli()))
-		c := claim(t, s, p, request())
+		c := atLeisure(t, s, p)
 		// The process with the lock takes the next number if the znode of one exists.
 		_, err := j.Create(fmt.Sprintf("%s/pool/%d", j.root, c.Number), nil, zk.FlagEphemeral, anyone)
 		pgtest.Fails(t, err, zk.ErrNodeExists)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,19 +99,14 @@ func (s *Server) answers(limit time.Duration) bool {
 	return err == nil && strings.Contains(state, "Mode:")
 }
 
-// Sessions returns the number of sessions, connected or not.
-func (s *Server) Sessions(t testing.TB) int {
+// HasSession reports whether the server has a session, connected or not.
+func (s *Server) HasSession(t testing.TB, id int64) bool {
 	t.Helper()
-	state, err := s.command("mntr", 10*time.Second)
-	_, after, ok := strings.Cut(state, "zk_global_sessions\t")
-	n := 0
-	if err == nil && ok {
-		_, err = fmt.Sscan(after, &n)
+	all, err := s.command("dump", 2*time.Minute)
+	if err != nil || !strings.Contains(all, "expire at") {
+		t.Fatalf("expected sessions in the output of dump, got %q, %v", all, err)
 	}
-	if err != nil || !ok {
-		t.Fatalf("expected zk_global_sessions in the output of mntr, got %q, %v", state, err)
-	}
-	return n
+	return slices.Contains(strings.Fields(all), fmt.Sprintf("%#x", id))
 }
 
 // command runs one of ZooKeeper's four-letter commands and returns its output.
