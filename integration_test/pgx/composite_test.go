@@ -15,28 +15,30 @@ import (
 
 // Ranges and multiranges of bigint IDs round-trip in all modes.
 func TestRangeTypes(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+	t.Parallel()
+	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
+		eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			eachType(t, db, suite.rangeTypes, pgtest.Mode(mode))
 		})
 	})
 }
 
-func (k of[T]) rangeTypes(t *testing.T, conn *pgx.Conn) {
-	if k.Column != "bigint" {
+func (s suite) rangeTypes(t *testing.T, conn *pgx.Conn) {
+	if s.column != "bigint" {
 		return // Postgres has no range type for uuid
 	}
 	// The server normalizes integer ranges to an inclusive lower and an exclusive upper bound.
-	lo, hi, last := k.Edges[0], k.Edges[1], k.Edges[len(k.Edges)-1]
-	closed := pgtype.Range[T]{Lower: lo, Upper: hi, LowerType: pgtype.Inclusive, UpperType: pgtype.Exclusive, Valid: true}
-	open := pgtype.Range[T]{Lower: last, LowerType: pgtype.Inclusive, UpperType: pgtype.Unbounded, Valid: true}
-	multi := pgtype.Multirange[pgtype.Range[T]]{closed, open}
-	for _, in := range []any{closed, open, pgtype.Range[T]{}} {
+	lo, hi, last := s.edges[0], s.edges[1], s.edges[len(s.edges)-1]
+	span := reflect.TypeOf(s.span)
+	closed := fill(span, lo, hi, pgtype.Inclusive, pgtype.Exclusive, true)
+	open := fill(span, last, nil, pgtype.Inclusive, pgtype.Unbounded, true)
+	multi := fill(reflect.TypeOf(s.spans), closed, open)
+	for _, in := range []any{closed, open, zero(span)} {
 		returns(t, conn, in, "select $1::int8range", in)
 	}
 	returns(t, conn, multi, "select $1::int8multirange", multi)
-	returns(t, conn, fmt.Sprintf("{[%s,%s),[%s,)}", k.Stored(lo), k.Stored(hi), k.Stored(last)), "select $1::int8multirange::text", multi)
-	for id, want := range map[T][]bool{lo: {true, true}, hi: {false, false}, last: {false, true}} {
+	returns(t, conn, fmt.Sprintf("{[%s,%s),[%s,)}", s.stored(lo), s.stored(hi), s.stored(last)), "select $1::int8multirange::text", multi)
+	for id, want := range map[any][]bool{lo: {true, true}, hi: {false, false}, last: {false, true}} {
 		returns(t, conn, want, "select array[$1::bigint <@ $2::int8range, $1::bigint <@ $3::int8multirange]", id, closed, multi)
 	}
 }
@@ -52,9 +54,8 @@ func TestComposites(t *testing.T) {
 		Ds   []*idtype.Snowflake
 		Raw  sqltypes.OptionalSnoBytes
 	}
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		createDomains(t, db)
-		db.Exec(t, `create type part as (n bigint, u uuid, list text[], d sortkey.number, ds sortkey.number[], raw bytea); create table t (p part, ps part[])`)
+	t.Parallel()
+	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
 		sno, n := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(132271570944274432)
 		full := part{-7, &sno, []sqltypes.SnoText{{ID: sno}}, n, []*idtype.Snowflake{&n, nil}, sqltypes.OptionalOf(sqltypes.SnoBytesOf(sno))}
 		empty := part{List: []sqltypes.SnoText{}, Ds: []*idtype.Snowflake{}}
@@ -68,7 +69,7 @@ func TestComposites(t *testing.T) {
 						var out part
 						var outs []part
 						var u, d string
-						err := conn.QueryRow(t.Context(), "insert into t values ($1, $2) returning p, ps, coalesce((p).u::text, ''), (p).d::text", in, []part{in, in}).Scan(&out, &outs, &u, &d)
+						err := conn.QueryRow(t.Context(), "insert into parts values ($1, $2) returning p, ps, coalesce((p).u::text, ''), (p).d::text", in, []part{in, in}).Scan(&out, &outs, &u, &d)
 						if err != nil || !reflect.DeepEqual(out, in) || !reflect.DeepEqual(outs, []part{in, in}) {
 							t.Errorf("%v: %+v, %+v, %v, want %+v", mode, out, outs, err, in)
 						}

@@ -1,61 +1,66 @@
 package pgx
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
-	"github.com/sortkey/sortkey/sqltypes"
 )
 
 // COPY accepts values, pointers, NULL and slices for all column types and domains over
 // them, whether or not the connection has the domains registered.
 func TestCopy(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		createDomains(t, db)
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		known, unknown := db.Conn(t, loaded), db.Conn(t, unloaded)
 		for _, r := range rows() {
 			t.Run(r.name(), func(t *testing.T) {
-				r.copies(t, known, r.columnType())
-				r.copies(t, known, domains[r.columnType()])
-				if r.columnType() != "char(40)" {
-					r.copies(t, unknown, domains[r.columnType()])
+				r.copies(t, known, r.column)
+				r.copies(t, known, domains[r.column])
+				if r.column != "char(40)" {
+					r.copies(t, unknown, domains[r.column])
 				}
 			})
 		}
 	})
 }
 
-func (e entry[V]) copies(t *testing.T, conn *pgx.Conn, column string) {
+func (r row) copies(t *testing.T, conn *pgx.Conn, column string) {
 	t.Helper()
-	s := e.open(t, conn, column)
-	ids := s.two()
-	p := &ids[0]
+	s := r.open(t, conn, column)
+	a, b := s.two()[0], s.two()[1]
+	p, both, noSlice := ptr(a), r.slice(a, b), zero(reflect.SliceOf(r.id))
+	optionals := reflect.SliceOf(r.optional)
 	source := [][]any{
-		{0, ids[0], ids}, {1, p, &ids}, {2, &p, []*V{p, nil}}, {3, nil, nil}, {4, (*V)(nil), []V(nil)},
-		{5, sqltypes.OptionalOf(ids[1]), []sqltypes.Optional[V]{{ID: ids[1]}, {}}}, {6, sqltypes.Optional[V]{}, []V{}},
+		{0, a, both}, {1, p, ptr(both)}, {2, ptr(p), r.pointers(p, nil)}, {3, nil, nil}, {4, zero(reflect.PointerTo(r.id)), noSlice},
+		{5, fill(r.optional, b), fill(optionals, fill(r.optional, b), nil)}, {6, zero(r.optional), r.slice()},
 	}
 	n, err := conn.CopyFrom(t.Context(), pgx.Identifier{s.table}, []string{"n", "id", "ids"}, pgx.CopyFromRows(source))
 	if err != nil || n != int64(len(source)) {
 		s.Errorf("%s: %d rows, %v", column, n, err)
 		return
 	}
-	type stored struct {
-		ID  *V
-		IDs []*V
+	stored := reflect.StructOf([]reflect.StructField{{Name: "ID", Type: reflect.PointerTo(r.id)}, {Name: "IDs", Type: reflect.SliceOf(reflect.PointerTo(r.id))}})
+	pointers := r.pointers(p, ptr(b))
+	want := []any{
+		fill(stored, p, pointers), fill(stored, p, pointers), fill(stored, p, r.pointers(p, nil)), zero(stored), zero(stored), fill(stored, ptr(b), r.pointers(ptr(b), nil)), fill(stored, nil, r.pointers()),
 	}
-	collects(t, conn, pgx.RowToStructByPos, []stored{
-		{p, []*V{&ids[0], &ids[1]}}, {p, []*V{&ids[0], &ids[1]}}, {p, []*V{p, nil}}, {nil, nil}, {nil, nil}, {&ids[1], []*V{&ids[1], nil}}, {nil, []*V{}},
-	}, s.sql("select id, ids from {t} order by n"))
+	toStruct := func(row pgx.CollectableRow) (any, error) {
+		dst := reflect.New(stored)
+		err := row.Scan(dst.Elem().Field(0).Addr().Interface(), dst.Elem().Field(1).Addr().Interface())
+		return dst.Elem().Interface(), err
+	}
+	collects(t, conn, toStruct, want, s.sql("select id, ids from {t} order by n"))
 }
 
 // COPY allocates per buffer, not per row: at most once per 100 rows. Only the Value of a struct
 // that embeds an ID allocates per row. The test doesn't run in parallel, because allocations of other tests would count.
 func TestCopyAllocations(t *testing.T) {
 	const n = 10_000
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t, loaded)
 		for _, r := range rows() {
 			most := n / 100.
@@ -69,11 +74,11 @@ func TestCopyAllocations(t *testing.T) {
 	})
 }
 
-func (e entry[V]) copyAllocations(t *testing.T, conn *pgx.Conn, n int) float64 {
-	s := e.open(t, conn, e.column)
+func (r row) copyAllocations(t *testing.T, conn *pgx.Conn, n int) float64 {
+	s := r.open(t, conn, r.column)
 	// Rows that are allocated once.
-	byValue, byPointer := []any{e.ids[1]}, []any{&e.ids[2]}
-	return testing.AllocsPerRun(1, func() {
+	byValue, byPointer := []any{r.ids[1]}, []any{ptr(r.ids[2])}
+	allocated := testing.AllocsPerRun(1, func() {
 		left := n
 		copied, err := conn.CopyFrom(t.Context(), pgx.Identifier{s.table}, []string{"id"}, pgx.CopyFromFunc(func() ([]any, error) {
 			left--
@@ -86,7 +91,9 @@ func (e entry[V]) copyAllocations(t *testing.T, conn *pgx.Conn, n int) float64 {
 			return byValue, nil
 		}))
 		if err != nil || copied != int64(n) {
-			t.Fatalf("%s: %d rows, %v", e.name(), copied, err)
+			t.Fatalf("%s: %d rows, %v", r.name(), copied, err)
 		}
 	})
+	s.exec("truncate {t}")
+	return allocated
 }

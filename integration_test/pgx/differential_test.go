@@ -22,15 +22,28 @@ type named[V any] []V
 
 // shapes returns values of types that hold v, an ID or not. The package's own tests have more.
 func shapes[V comparable](v V) []any {
-	p := &v
+	return shapesOf(v, sql.Null[V]{}, named[V]{}, pgtype.FlatArray[V]{})
+}
+
+// shapesOf gets values of the types that hold a V.
+func shapesOf(v, null, named, flat any) []any {
+	p, t := ptr(v), reflect.TypeOf(v)
+	ids, two, none := sliceOf(v), sliceOf(v, v), fill(reflect.SliceOf(t))
+	named, array := fill(reflect.TypeOf(named), v), reflect.New(reflect.ArrayOf(2, t)).Elem()
+	array.Index(0).Set(reflect.ValueOf(v))
+	array.Index(1).Set(reflect.ValueOf(v))
+	byName := reflect.MakeMap(reflect.MapOf(reflect.TypeFor[string](), t))
+	byName.SetMapIndex(reflect.ValueOf("a"), reflect.ValueOf(v))
 	return []any{
-		v, &p, sql.Null[V]{}, sql.Null[V]{V: v, Valid: true}, []V{v, v}, []V{}, []*V{p, nil}, [][]V{{v, v}, {v, v}}, &[][]*V{{p}, {nil}}, [][][]V{{{v}}}, [2]V{v, v}, named[V]{v}, []named[V]{{v}},
-		[]any{v, nil}, pgtype.FlatArray[V]{v}, map[string]V{"a": v}, []map[string]V{{"a": v}}, struct{ ID V }{v},
+		v, ptr(p), null, fill(reflect.TypeOf(null), v, true), two, none, sliceOf(p, nil), sliceOf(two, two), ptr(sliceOf(sliceOf(p), fill(reflect.SliceOf(reflect.TypeOf(p)), nil))), sliceOf(sliceOf(ids)), array.Interface(), named, sliceOf(named),
+		[]any{v, nil}, fill(reflect.TypeOf(flat), v), byName.Interface(), sliceOf(byName.Interface()), fill(reflect.StructOf([]reflect.StructField{{Name: "ID", Type: t}}), v),
 	}
 }
 
 func idShapes[V sqltypes.ID](v V) []any {
-	return append(shapes(v), sqltypes.Optional[V]{}, []sqltypes.Optional[V]{{ID: v}, {}}, sqltypes.Array[V]{v}, []sqltypes.Array[V]{{v}})
+	optional := reflect.TypeFor[sqltypes.Optional[V]]()
+	array := fill(reflect.TypeFor[sqltypes.Array[V]](), v)
+	return append(shapes(v), zero(optional), sliceOf(fill(optional, v), nil), array, sliceOf(array))
 }
 
 // A subject is a type, with the column that it belongs in.
@@ -66,13 +79,13 @@ var columnTypes = []struct{ name, home string }{
 // the other types. TestCopy has COPY of the other types. The test of the same name in package
 // pgxcodec compares the bytes of parameters and scans, in all modes, for more types.
 func TestDifferential(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		with, without := db.Conn(t, pgtest.Codec), db.Conn(t)
 		for _, c := range columnTypes {
 			store, isArray := evaluated, strings.HasSuffix(c.name, "[]")
 			if isArray {
 				store = copied
-				db.Exec(t, "create unlogged table "+copies(c.name).Sanitize()+" (n serial primary key, c "+c.name+")")
 			}
 			for _, s := range subjects() {
 				for _, value := range s.values {

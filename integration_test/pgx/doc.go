@@ -19,7 +19,9 @@
 // # Fixtures
 //
 // types_test.go lists the Go types, with the edge cases of package idtest, and the domains, and
-// has the checks that several files use. Each test creates its tables in a database of its own.
+// has the checks that several files use. The tests share databases with all domains and tables,
+// which are emptied after each test. holders_test.go makes values of any Go type, so that the
+// tests are compiled once and not once per type.
 //
 // # Running
 //
@@ -31,7 +33,7 @@
 //
 // # Cost
 //
-// About a minute, on one server. The tests of values, domains, ranges and composites run on
-// each requested version, the others on the last one. Outside CI, TestTable leaves out
-// two modes that are for the codec like cache_statement.
+// About half a minute, on one server. The tests of values, domains, ranges and composites run on
+// each requested version, the others on the last one. With -short, the tests in TestMain run, for
+// five seconds, in two modes: one that learns the types of parameters, and one that doesn't.
 package pgx

@@ -17,18 +17,17 @@ import (
 // The server describes some parameters and columns with the domain's OID, and some with
 // the base type's.
 func TestDomainOIDs(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		createDomains(t, db)
-		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[])")
+	t.Parallel()
+	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
 		conn, ctx := db.Conn(t, loaded), t.Context()
 		name := func(oid uint32) string { return pgtest.Value[string](t, conn, "select $1::oid::regtype::text", oid) }
 		for sql, want := range map[string]string{
-			"insert into t (id) values ($1) returning id":   "sortkey.number bigint",
-			"insert into t (ids) values ($1) returning ids": "sortkey.number[] sortkey.number[]",
-			"update t set id = $1 returning id":             "sortkey.number bigint",
-			"select $1::sortkey.number":                     "sortkey.number bigint",
-			"select id from t where id = $1":                "bigint bigint",
-			"select id from t where id = any($1)":           "bigint[] bigint",
+			"insert into keyed (id) values ($1) returning id":   "sortkey.number bigint",
+			"insert into keyed (ids) values ($1) returning ids": "sortkey.number[] sortkey.number[]",
+			"update keyed set id = $1 returning id":             "sortkey.number bigint",
+			"select $1::sortkey.number":                         "sortkey.number bigint",
+			"select id from keyed where id = $1":                "bigint bigint",
+			"select id from keyed where id = any($1)":           "bigint[] bigint",
 		} {
 			d, err := conn.Prepare(ctx, sql, sql)
 			pgtest.Must(t, err)
@@ -74,9 +73,8 @@ func (encodeTicket) Encode(value any, buf []byte) ([]byte, error) {
 // AfterConnect leaves a domain alone if the caller has registered a codec for it: the codec
 // keeps its format, and IDs are encoded by their Value.
 func TestCallersDomainCodec(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		createDomains(t, db)
-		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[])")
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			conn, ctx := db.Conn(t, pgtest.Mode(mode)), t.Context()
 			m := conn.TypeMap()
@@ -96,38 +94,38 @@ func TestCallersDomainCodec(t *testing.T) {
 				{idtype.Snowflake(7), []idtype.Snowflake{7, 8}},
 				{int64(7), []int64{7, 8}},
 			} {
-				returns(t, conn, `(7,"{7,8}")`, "insert into t values ($1, $2) returning t::text", args...)
+				returns(t, conn, `(7,"{7,8}")`, "insert into keyed values ($1, $2) returning row(id, ids)::text", args...)
 			}
-			if _, err := conn.Exec(ctx, "insert into t (id) values ($1)", idtype.Sno{}); err == nil {
+			if _, err := conn.Exec(ctx, "insert into keyed (id) values ($1)", idtype.Sno{}); err == nil {
 				t.Error("a Sno as a domain over bigint: no error")
 			}
 			// The server describes the array with the OID of the domain's array type.
-			rows, _ := conn.Query(ctx, "select ids from t limit 1")
+			rows, _ := conn.Query(ctx, "select ids from keyed limit 1")
 			values, err := pgx.CollectOneRow(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
 			if err != nil || fmt.Sprintf("%#v", values) != `[]interface {}{[]interface {}{"T-7", "T-8"}}` {
 				t.Errorf("values %#v, %v", values, err)
 			}
-			returns(t, conn, []idtype.Snowflake{7, 8}, "select ids from t limit 1")
-			db.Exec(t, "truncate t")
+			returns(t, conn, []idtype.Snowflake{7, 8}, "select ids from keyed limit 1")
+			_, err = conn.Exec(ctx, "delete from keyed")
+			pgtest.Must(t, err)
 		})
 	})
 }
 
 // LoadTypes copies the codecs that it finds, so it must run after Register.
 func TestLoadTypes(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		createDomains(t, db)
-		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[], code sortkey.any_text)")
+	t.Parallel()
+	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
 		id, code := idtype.Spread64(-7), sqltypes.TextOf(idtype.MustParseSno("brpk4q72xwf2m63l"))
 		for name, register := range map[string]pgtest.Option{"Register": unloaded, "AfterConnect": loaded} {
 			t.Run(name, func(t *testing.T) {
 				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 					conn := db.Conn(t, register, pgtest.Mode(mode))
 					loadTogether(t, conn, "sortkey.number", "sortkey._number", "sortkey.any_text")
-					returns(t, conn, id, "insert into t (id) values ($1) returning id", id)
-					returns(t, conn, []idtype.Spread64{id}, "insert into t (ids) values ($1) returning ids", []idtype.Spread64{id})
-					returns(t, conn, code, "insert into t (code) values ($1) returning code", code)
-					refuses(t, conn, mode, "code", code.ID, "sqltypes.SnoText")
+					returns(t, conn, id, "insert into keyed (id) values ($1) returning id", id)
+					returns(t, conn, []idtype.Spread64{id}, "insert into keyed (ids) values ($1) returning ids", []idtype.Spread64{id})
+					returns(t, conn, code, "insert into keyed (code) values ($1) returning code", code)
+					refuses(t, conn, mode, "keyed", "code", code.ID, "sqltypes.SnoText")
 				})
 			})
 		}
@@ -137,12 +135,9 @@ func TestLoadTypes(t *testing.T) {
 // AfterConnect registers citext, and the domains of all schemas, including domains over
 // other domains and over citext. They reject IDs of another column type, in COPY too.
 func TestDomainsOfAllSchemas(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		createDomains(t, db)
-		db.Exec(t, `create schema app; create extension citext;
-			create domain app.order_id as sortkey.number; create domain app.code as text; create domain app.any_case as citext; create domain app.list as bigint[]; create domain app.amount as numeric;
-			create table t (id app.order_id, ids app.order_id[], code app.code, codes app.code[], c citext, d app.any_case, n name, list app.list)`)
-		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+	t.Parallel()
+	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
+		eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			conn, ctx := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context()
 			registered(t, conn, true, "app.order_id", "app._order_id", "app.code", "app._code", "app.any_case", "public.citext")
 			registered(t, conn, false, "app.list", "app._list", "app.amount") // they can't hold an ID
@@ -158,17 +153,18 @@ func TestDomainsOfAllSchemas(t *testing.T) {
 			}
 			stored := line{id, []idtype.Snowflake{id}, code, []sqltypes.SnoText{code}, code, code, code, []idtype.Snowflake{id}}
 			args := []any{stored.ID, stored.IDs, stored.Code, stored.Codes, stored.C, stored.D, stored.N, stored.List}
-			_, err := conn.Exec(ctx, "insert into t values ($1, $2, $3, $4, $5, $6, $7, $8)", args...)
+			_, err := conn.Exec(ctx, "insert into lines values ($1, $2, $3, $4, $5, $6, $7, $8)", args...)
 			pgtest.Must(t, err)
-			_, err = conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{"id", "ids", "code", "codes", "c", "d", "n", "list"}, pgx.CopyFromRows([][]any{args}))
+			_, err = conn.CopyFrom(ctx, pgx.Identifier{"lines"}, []string{"id", "ids", "code", "codes", "c", "d", "n", "list"}, pgx.CopyFromRows([][]any{args}))
 			pgtest.Must(t, err)
 			// INSERT and COPY stored equal rows.
-			collects(t, conn, pgx.RowToStructByPos, []line{stored, stored}, "select * from t")
-			returns(t, conn, []int64{2, 1}, "select array[count(*), count(distinct (t.*)::text)] from t")
+			collects(t, conn, pgx.RowToStructByPos, []line{stored, stored}, "select * from lines")
+			returns(t, conn, []int64{2, 1}, "select array[count(*), count(distinct (lines.*)::text)] from lines")
 			for column, value := range map[string]any{"code": sno, "codes": []idtype.Sno{sno}, "c": sno, "d": sno, "n": sno, "id": sno} {
-				refuses(t, conn, mode, column, value, "want a uuid parameter, got ")
+				refuses(t, conn, mode, "lines", column, value, "want a uuid parameter, got ")
 			}
-			db.Exec(t, "truncate t")
+			_, err = conn.Exec(ctx, "delete from lines")
+			pgtest.Must(t, err)
 		})
 	})
 }

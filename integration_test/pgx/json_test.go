@@ -17,7 +17,7 @@ import (
 
 // JSON that the server makes of columns is read into the same IDs as the columns.
 func TestServerJSON(t *testing.T) {
-	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
+	inEachMode(t, func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
 		for _, r := range rows() {
 			r.json(t, conn)
 		}
@@ -51,27 +51,27 @@ type document[V sqltypes.ID] struct {
 	UUID  uuid.UUID
 }
 
-func (e entry[V]) json(t *testing.T, conn *pgx.Conn) {
-	s := e.open(t, conn, e.column)
+func (r row) json(t *testing.T, conn *pgx.Conn) {
+	s := r.open(t, conn, r.column)
 	u := uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479")
-	var want []document[V]
-	for _, id := range e.ids {
-		s.exec("insert into {t} (id, ids) values ($1, $2)", id, []*V{&id, nil})
-		want = append(want, document[V]{
-			ID: id, Pointer: &id, Optional: sqltypes.OptionalOf(id), List: []*V{&id, nil}, Array: sqltypes.Array[V]{id}, Empty: []V{}, Plain: 5, UUID: u,
-		})
+	var want []any
+	for _, id := range r.ids {
+		list, optional, array := r.pointers(ptr(id), nil), fill(r.optional, id), fill(r.array, id)
+		s.exec("insert into {t} (id, ids) values ($1, $2)", id, list)
+		want = append(want, fill(r.document, id, ptr(id), optional, list, array, nil, nil, nil, r.slice(), int64(5), u))
 	}
+	wantDocuments := sliceOf(want...)
 	const documents = `(select n, id, id pointer, id optional, ids list, array[id] "array", null nopointer, null nooptional, null noarray, ids[5:] empty,
 		5 plain, 'f47ac10b-58cc-4372-a567-0e02b2c3d479'::uuid uuid from {t}) d`
 	for _, query := range []string{"select json_agg(d order by n) from " + documents, "select jsonb_agg(to_jsonb(d) order by n) from " + documents} {
-		var got, fromText []document[V]
+		got, fromText := newOf(wantDocuments), newOf(wantDocuments)
 		var text string
-		if s.query(query, nil, &got) && !reflect.DeepEqual(got, want) {
-			s.Errorf("%s: %+v, want %+v", query, got, want)
+		if s.query(query, nil, got) && !reflect.DeepEqual(elem(got), wantDocuments) {
+			s.Errorf("%s: %+v, want %+v", query, elem(got), wantDocuments)
 		}
 		s.query("select ("+query+")::text", nil, &text)
-		if err := json.Unmarshal([]byte(text), &fromText); err != nil || !reflect.DeepEqual(fromText, want) {
-			s.Errorf("%s as text: %+v, %v, want %+v", query, fromText, err, want)
+		if err := json.Unmarshal([]byte(text), fromText); err != nil || !reflect.DeepEqual(elem(fromText), wantDocuments) {
+			s.Errorf("%s as text: %+v, %v, want %+v", query, elem(fromText), err, wantDocuments)
 		}
 	}
 }

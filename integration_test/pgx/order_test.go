@@ -2,6 +2,7 @@ package pgx
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -16,101 +17,99 @@ import (
 // Compare sorts IDs as the column does. So do the text and bytes of formats that
 // document it.
 func TestOrder(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.order) })
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.order) })
 }
 
-func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
+func (s suite) order(t *testing.T, conn *pgx.Conn) {
 	ctx, r := t.Context(), idtest.Rand(t.Name())
-	ids := append([]T{}, k.Edges...)
+	ids := append([]any{}, s.edges...)
 	for range 2000 {
-		ids = append(ids, k.Random(r))
+		ids = append(ids, s.random(r))
 	}
 	// Pairs in adjacent units of time, which differ in few bits.
 	for range 1000 {
-		at := randomTime(r, k.First, k.Last.Add(-k.Unit))
-		for _, at := range []time.Time{at, at.Add(k.Unit)} {
-			ids = append(ids, k.at(t, at, func(largest int) int { return r.IntN(largest + 1) }))
+		at := randomTime(r, s.first, s.last.Add(-s.unit))
+		for _, at := range []time.Time{at, at.Add(s.unit)} {
+			ids = append(ids, s.idAt(t, at, func(largest int) int { return r.IntN(largest + 1) }))
 		}
 	}
 	r.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 
-	_, err := conn.Exec(ctx, `create temporary table `+k.table()+` (id `+k.Column+`, txt text collate "C", raw bytea)`)
-	pgtest.Must(t, err)
-	_, err = conn.CopyFrom(ctx, pgx.Identifier{k.table()}, []string{"id", "txt", "raw"},
+	_, err := conn.CopyFrom(ctx, pgx.Identifier{s.table()}, []string{"id", "txt", "raw"},
 		pgx.CopyFromSlice(len(ids), func(i int) ([]any, error) {
-			raw, err := ids[i].MarshalBinary()
-			return []any{ids[i], ids[i].String(), raw}, err
+			raw, err := s.binary(ids[i])
+			return []any{ids[i], fmt.Sprint(ids[i]), raw}, err
 		}))
 	pgtest.Must(t, err)
-	orderBy := func(column string) []T {
-		rows, _ := conn.Query(ctx, "select id from "+k.table()+" order by "+column)
-		got, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	orderBy := func(column string) []any {
+		rows, _ := conn.Query(ctx, "select id from "+s.table()+" order by "+column)
+		got, err := pgx.CollectRows(rows, s.rowTo)
 		pgtest.Must(t, err)
 		return got
 	}
 
-	want := slices.SortedFunc(slices.Values(ids), T.Compare)
+	want := slices.SortedFunc(slices.Values(ids), s.compare)
 	if !slices.Equal(orderBy("id"), want) {
 		t.Error("the column and Compare sort differently")
 	}
-	if same := slices.Equal(orderBy("raw"), want); same != k.BytesOrder {
-		t.Errorf("bytes sort as the column does: got %v, want %v", same, k.BytesOrder)
+	if same := slices.Equal(orderBy("raw"), want); same != s.bytesOrder {
+		t.Errorf("bytes sort as the column does: got %v, want %v", same, s.bytesOrder)
 	}
-	if same := slices.Equal(orderBy("txt"), want); same != k.TextOrders {
-		t.Errorf("texts sort as the column does: got %v, want %v", same, k.TextOrders)
+	if same := slices.Equal(orderBy("txt"), want); same != s.textOrders {
+		t.Errorf("texts sort as the column does: got %v, want %v", same, s.textOrders)
 	}
 }
 
 // A query between the bounds of a time window finds exactly the IDs created in it.
 func TestRange(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.ranges) })
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.ranges) })
 }
 
-func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
-	if k.Layout == nil {
+func (s suite) ranges(t *testing.T, conn *pgx.Conn) {
+	if s.window == nil {
 		return // IDs that don't sort by time have no ranges
 	}
 	ctx, r := t.Context(), idtest.Rand(t.Name())
-	_, err := conn.Exec(ctx, "create temporary table "+k.table()+" (id "+k.Column+", at timestamptz)")
-	pgtest.Must(t, err)
 
 	// The lowest, the highest and a random ID of each unit of time around some
 	// instants, but not the last ID of the format, which no upper bound exceeds.
 	start := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	instants := []time.Time{k.First.Add(2 * k.Unit), start, start.Add(time.Hour), k.Last.Add(-2 * k.Unit)}
+	instants := []time.Time{s.first.Add(2 * s.unit), start, start.Add(time.Hour), s.last.Add(-2 * s.unit)}
 	var rows [][]any
 	for _, instant := range instants {
 		for n := -2; n <= 2; n++ {
-			at := instant.Add(time.Duration(n) * k.Unit)
+			at := instant.Add(time.Duration(n) * s.unit)
 			picks := []func(int) int{
 				func(int) int { return 0 },
 				func(largest int) int { return largest },
 				func(largest int) int { return r.IntN(largest + 1) },
 			}
-			if at.Equal(k.Last) {
+			if at.Equal(s.last) {
 				picks = picks[:1]
 			}
 			for _, pick := range picks {
-				rows = append(rows, []any{k.at(t, at, pick), at})
+				rows = append(rows, []any{s.idAt(t, at, pick), at})
 			}
 		}
 	}
-	_, err = conn.CopyFrom(ctx, pgx.Identifier{k.table()}, []string{"id", "at"}, pgx.CopyFromRows(rows))
+	_, err := conn.CopyFrom(ctx, pgx.Identifier{s.table()}, []string{"id", "at"}, pgx.CopyFromRows(rows))
 	pgtest.Must(t, err)
 
 	count := func(from, to time.Time) int {
-		lo, hi, err := k.Layout.Range(from, to)
+		lo, hi, err := s.window(from, to)
 		if err != nil {
 			t.Fatalf("%v to %v: %v", from, to, err)
 		}
-		return pgtest.Value[int](t, conn, "select count(*) from "+k.table()+" where id >= $1 and id < $2", lo, hi)
+		return pgtest.Value[int](t, conn, "select count(*) from "+s.table()+" where id >= $1 and id < $2", lo, hi)
 	}
 	// Bounds at the start and end of units, and outside the format's range.
-	bounds := []time.Time{{}, k.First.Add(-time.Hour), k.Last.Add(time.Hour)}
+	bounds := []time.Time{{}, s.first.Add(-time.Hour), s.last.Add(time.Hour)}
 	for _, instant := range instants {
 		for n := -3; n <= 3; n++ {
-			at := instant.Add(time.Duration(n) * k.Unit)
-			bounds = append(bounds, at, at.Add(k.Unit-1))
+			at := instant.Add(time.Duration(n) * s.unit)
+			bounds = append(bounds, at, at.Add(s.unit-1))
 		}
 	}
 	for _, from := range bounds {
@@ -120,7 +119,7 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 			}
 			want := 0
 			for _, row := range rows {
-				if k.within(row[1].(time.Time), from, to) {
+				if s.within(row[1].(time.Time), from, to) {
 					want++
 				}
 			}
@@ -134,7 +133,7 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 	for range 20 {
 		var cuts []time.Time
 		for range 5 {
-			cuts = append(cuts, randomTime(r, k.First, k.Last), instants[r.IntN(len(instants))].Add(time.Duration(r.IntN(int(k.Unit)))))
+			cuts = append(cuts, randomTime(r, s.first, s.last), instants[r.IntN(len(instants))].Add(time.Duration(r.IntN(int(s.unit)))))
 		}
 		slices.SortFunc(cuts, time.Time.Compare)
 		cuts = append(append([]time.Time{{}}, cuts...), time.Time{})
@@ -150,17 +149,17 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 
 // within reports whether the unit of time that contains at lies in a window. It computes
 // the expected result from times alone.
-func (k of[T]) within(at, from, to time.Time) bool {
+func (s suite) within(at, from, to time.Time) bool {
 	unit := func(t time.Time) int64 {
-		us, unit := t.UnixMicro()-k.First.UnixMicro(), k.Unit.Microseconds()
+		us, unit := t.UnixMicro()-s.first.UnixMicro(), s.unit.Microseconds()
 		return (us - (us%unit+unit)%unit) / unit
 	}
 	return (from.IsZero() || cmp.Compare(unit(at), unit(from)) >= 0) && (to.IsZero() || unit(at) < unit(to))
 }
 
-func (k of[T]) at(t *testing.T, at time.Time, pick func(int) int) T {
+func (s suite) idAt(t *testing.T, at time.Time, pick func(int) int) any {
 	t.Helper()
-	id, err := k.At(at, pick)
+	id, err := s.at(at, pick)
 	pgtest.Must(t, err)
 	return id
 }

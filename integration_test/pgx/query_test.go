@@ -45,12 +45,12 @@ func records() []record {
 
 // Batches with several ID types, and rows collected into structs, work in all modes.
 func TestBatchAndRows(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, `create table records (id bigint, owner uuid, parent bigint, visit bigint, code_text text, raw bytea, related bigint[], "order" bigint, note text)`)
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			conn, ctx, want := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context(), records()
 			batch := &pgx.Batch{}
-			batch.Queue("truncate records")
+			batch.Queue("delete from records")
 			for _, r := range want {
 				batch.Queue("insert into records values (@id, @owner, @parent, @visit, @code, @raw, @related, @order, @note)", r.args())
 			}
@@ -88,7 +88,7 @@ func TestBatchAndRows(t *testing.T) {
 
 // A negative number next to an operator stays a number.
 func TestNegativeNumbers(t *testing.T) {
-	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+	inEachMode(t, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		for _, id := range []idtype.Spread64{-7, 7, -1 << 63, 0} {
 			n := int64(id)
 			queries := map[string]int64{"select 1::bigint-$1": 1 - n, "select 1::bigint -$1": 1 - n, "select $1-1::bigint": n - 1, "select $1::bigint": n, "select 2::bigint*$1/2": n}
@@ -110,8 +110,8 @@ func TestNegativeNumbers(t *testing.T) {
 func TestWithGoogleUUID(t *testing.T) {
 	u, sno := uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"), idtype.MustParseSno("brpk4q72xwf2m63l")
 	type registrations []func(*pgtype.Map)
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, "create table t (id uuid, ids uuid[])")
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		for name, c := range map[string]struct{ without, with registrations }{
 			"none":   {nil, registrations{pgxcodec.Register}},
 			"before": {registrations{pgxuuid.Register}, registrations{pgxuuid.Register, pgxcodec.Register}},
@@ -130,19 +130,19 @@ func TestWithGoogleUUID(t *testing.T) {
 					for _, arg := range []any{
 						u, &u, uuid.NullUUID{UUID: u, Valid: true}, uuid.NullUUID{}, pgtype.UUID{Bytes: u, Valid: true}, pgtype.UUID{}, [16]byte(u), u.String(),
 					} {
-						same(t, without, with, "insert into t (id) values ($1) returning id, id::text", arg)
-						same(t, without, with, "select id, id::text from t where id = $1", arg)
+						same(t, without, with, "insert into uuids (id) values ($1) returning id, id::text", arg)
+						same(t, without, with, "select id, id::text from uuids where id = $1", arg)
 					}
 					for _, arg := range []any{[]uuid.UUID{u, sno.UUID()}, []pgtype.UUID{{Bytes: u, Valid: true}, {}}, [][16]byte{u}, []string{u.String()}, []uuid.UUID{}} {
-						same(t, without, with, "insert into t (ids) values ($1) returning ids, ids::text", arg)
+						same(t, without, with, "insert into uuids (ids) values ($1) returning ids, ids::text", arg)
 					}
 					same(t, without, with, "select $1::text::uuid, 'x'", u.String())
 
 					pointers, text := []*idtype.Sno{&sno, nil}, sno.UUID().String()
-					returns(t, with, sno, "insert into t (id) values ($1) returning id", sno)
-					returns(t, with, text, "insert into t (id) values ($1) returning id::text", sno)
-					returns(t, with, []sqltypes.OptionalSno{{ID: sno}, {}}, "insert into t (ids) values ($1) returning ids", pointers)
-					returns(t, with, "{"+text+",NULL}", "insert into t (ids) values ($1) returning ids::text", pointers)
+					returns(t, with, sno, "insert into uuids (id) values ($1) returning id", sno)
+					returns(t, with, text, "insert into uuids (id) values ($1) returning id::text", sno)
+					returns(t, with, []sqltypes.OptionalSno{{ID: sno}, {}}, "insert into uuids (ids) values ($1) returning ids", pointers)
+					returns(t, with, "{"+text+",NULL}", "insert into uuids (ids) values ($1) returning ids::text", pointers)
 				})
 			})
 		}

@@ -1,7 +1,6 @@
 package pgx
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"reflect"
@@ -23,28 +22,24 @@ import (
 // Scanning a value that is not an ID fails with a sentinel and the column's name, and
 // leaves the destination unchanged.
 func TestBadInput(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			eachType(t, db, suite.badInput, pgtest.Mode(mode))
 		})
 	})
 }
 
-func (k of[T]) badInput(t *testing.T, conn *pgx.Conn) {
-	ones := func() []any {
-		id := k.Edges[1]
-		return []any{id, &id, sql.Null[T]{V: id, Valid: true}, sqltypes.OptionalOf(id)}
-	}
-	lists := func() []any {
-		id := k.Edges[1]
-		return []any{[]T{id}, []*T{&id, nil}}
-	}
-	for stored, want := range k.Refused {
-		column := fmt.Sprintf("cast('%s' as %s)", stored, k.Column)
+func (s suite) badInput(t *testing.T, conn *pgx.Conn) {
+	id := s.edges[1]
+	ones := func() []any { return []any{id, ptr(id), fill(s.null, id, true), fill(s.optional, id)} }
+	lists := func() []any { return []any{s.slice(id), s.pointers(ptr(id), nil)} }
+	for stored, want := range s.refused {
+		column := fmt.Sprintf("cast('%s' as %s)", stored, s.column)
 		refused(t, conn, column, want, ones)
 		refused(t, conn, "array["+column+"]", want, lists)
 		rows, _ := conn.Query(t.Context(), "select "+column+" as key")
-		if _, err := pgx.CollectRows(rows, pgx.RowTo[T]); !errors.Is(err, want) {
+		if _, err := pgx.CollectRows(rows, s.rowTo); !errors.Is(err, want) {
 			t.Errorf("%s by RowTo: %v, want %v", stored, err, want)
 		}
 	}
@@ -70,7 +65,7 @@ func refused(t *testing.T, conn *pgx.Conn, expression string, want error, values
 
 // Scanning a column of another type, or a value of another length, fails.
 func TestWrongColumn(t *testing.T) {
-	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
+	inEachMode(t, func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
 		number, id := idtype.Snowflake(7), idtype.MustParseSno("brpk4q72xwf2m63l")
 		for _, c := range []struct {
 			values      []any
@@ -102,6 +97,11 @@ func byOID(mode pgx.QueryExecMode) bool {
 	return mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol
 }
 
+// otherColumns are the columns of the table others.
+var otherColumns = []struct{ name, typ string }{
+	{"txt", "text"}, {"short", "varchar(40)"}, {"pad", "char(40)"}, {"raw", "bytea"}, {"n", "name"}, {"txt_list", "text[]"}, {"short_list", "varchar(40)[]"}, {"pad_list", "char(40)[]"}, {"raw_list", "bytea[]"}, {"n_list", "name[]"}, {"u", "uuid"}, {"u_list", "uuid[]"},
+}
+
 // Columns of another type refuse an ID, in all Go types that hold it. COPY does so in all modes.
 // In modes that don't learn the types of parameters, text and bytea columns store the text of a
 // Sno's UUID, and the server refuses raw bytes and the text of a Sno for a uuid column. It never
@@ -116,43 +116,39 @@ func TestWrongParameter(t *testing.T) {
 	lists := slices.Concat(sliceForms(sno), sliceForms(customer), sliceForms(visit))
 	const wantUUID, useSno = ": want a uuid parameter, got ", "or use idtype.Sno for uuid columns"
 	columns := []struct {
-		column, typ string
-		values      []any
-		refusal     string
-		stored      string // without the type of the parameter; "" if the server refuses the value
+		column  string
+		values  []any
+		refusal string
+		stored  string // without the type of the parameter; "" if the server refuses the value
 	}{
-		{"txt", "text", ones, wantUUID, asUUID},
-		{"short", "varchar(40)", ones, wantUUID, asUUID},
-		{"pad", "char(40)", ones, wantUUID, asUUID},
-		{"raw", "bytea", ones, wantUUID, asBytes},
-		{"n", "name", ones, wantUUID, asUUID},
-		{"txt_list", "text[]", lists, wantUUID, "{" + asUUID + "}"},
-		{"short_list", "varchar(40)[]", lists, wantUUID, "{" + asUUID + "}"},
-		{"pad_list", "char(40)[]", lists, wantUUID, fmt.Sprintf(`{"%-40s"}`, asUUID)},
-		{"raw_list", "bytea[]", lists, wantUUID, fmt.Sprintf(`{"\%s"}`, asBytes)},
-		{"n_list", "name[]", lists, wantUUID, "{" + asUUID + "}"},
-		{"u", "uuid", append(forms(raw), forms(txt)...), useSno, ""},
-		{"u_list", "uuid[]", append(sliceForms(raw), sliceForms(txt)...), useSno, ""},
+		{"txt", ones, wantUUID, asUUID},
+		{"short", ones, wantUUID, asUUID},
+		{"pad", ones, wantUUID, asUUID},
+		{"raw", ones, wantUUID, asBytes},
+		{"n", ones, wantUUID, asUUID},
+		{"txt_list", lists, wantUUID, "{" + asUUID + "}"},
+		{"short_list", lists, wantUUID, "{" + asUUID + "}"},
+		{"pad_list", lists, wantUUID, fmt.Sprintf(`{"%-40s"}`, asUUID)},
+		{"raw_list", lists, wantUUID, fmt.Sprintf(`{"\%s"}`, asBytes)},
+		{"n_list", lists, wantUUID, "{" + asUUID + "}"},
+		{"u", append(forms(raw), forms(txt)...), useSno, ""},
+		{"u_list", append(sliceForms(raw), sliceForms(txt)...), useSno, ""},
 	}
-	var definitions []string
-	for _, c := range columns {
-		definitions = append(definitions, c.column+" "+c.typ)
-	}
-	inEachMode(t, "create table t ("+strings.Join(definitions, ", ")+")", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+	inEachMode(t, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		for _, c := range columns {
 			for _, value := range c.values {
-				refuses(t, conn, mode, c.column, value, c.refusal)
+				refuses(t, conn, mode, "others", c.column, value, c.refusal)
 				if byOID(mode) {
 					continue
 				}
 				var shown string
-				err := conn.QueryRow(t.Context(), fmt.Sprintf("insert into t (%s) values ($1) returning rtrim(%[1]s::text)", c.column), value).Scan(&shown)
+				err := conn.QueryRow(t.Context(), fmt.Sprintf("insert into others (%s) values ($1) returning rtrim(%[1]s::text)", c.column), value).Scan(&shown)
 				if shown != c.stored || (err == nil) != (c.stored != "") || err != nil && pgerror.State(err) == "" {
 					t.Errorf("%T in %s: stored %q, %v, want %q or an error of the server", value, c.column, shown, err, c.stored)
 				}
 			}
 		}
-		returns(t, conn, 0, "select count(*) from t where u is not null or u_list is not null")
+		returns(t, conn, 0, "select count(*) from others where u is not null or u_list is not null")
 		if byOID(mode) {
 			return
 		}
@@ -164,29 +160,18 @@ func TestWrongParameter(t *testing.T) {
 	})
 }
 
-// forms returns values of all Go types that hold an ID.
-func forms[V sqltypes.ID](id V) []any {
-	p := &id
-	return []any{id, p, &p, sql.Null[V]{V: id, Valid: true}, &sql.Null[V]{V: id, Valid: true}, sqltypes.OptionalOf(id), &sqltypes.Optional[V]{ID: id}}
-}
-
-// sliceForms returns slices of an ID.
-func sliceForms[V sqltypes.ID](id V) []any {
-	return []any{[]V{id}, []*V{&id}, &[]V{id}, []sqltypes.Optional[V]{{ID: id}}}
-}
-
-// refuses checks that the codec rejects a value for a column of table t: in COPY, and in INSERT
+// refuses checks that the codec rejects a value for a column: in COPY, and in INSERT
 // if it learns the type of the parameter.
-func refuses(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode, column string, value any, want string) {
+func refuses(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode, table, column string, value any, want string) {
 	t.Helper()
-	_, err := conn.CopyFrom(t.Context(), pgx.Identifier{"t"}, []string{column}, pgx.CopyFromRows([][]any{{value}}))
+	_, err := conn.CopyFrom(t.Context(), pgx.Identifier{table}, []string{column}, pgx.CopyFromRows([][]any{{value}}))
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("COPY of %T into %s: %v, want %q", value, column, err, want)
 	}
 	if !byOID(mode) {
 		return
 	}
-	_, err = conn.Exec(t.Context(), "insert into t ("+column+") values ($1)", value)
+	_, err = conn.Exec(t.Context(), "insert into "+table+" ("+column+") values ($1)", value)
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("INSERT of %T into %s: %v, want %q", value, column, err, want)
 	}
@@ -194,30 +179,30 @@ func refuses(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode, column string
 
 // Numbers outside the format's range are rejected before they are stored, in all modes.
 func TestOutOfRange(t *testing.T) {
-	inEachMode(t, "create table t (n bigint, list bigint[], txt text)", func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
+	inEachMode(t, func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
 		for column, values := range map[string][]any{
 			"n":    {idtype.Snowflake(-1), idtype.SnowflakeSI(1 << 53), idtype.UID60(1 << 60), sqltypes.OptionalOf(idtype.Snowflake(-1))},
 			"list": {[]idtype.Snowflake{1, -1}, []idtype.SnowflakeSI{1 << 53}},
 			"txt":  {sqltypes.TextOf(idtype.Snowflake(-1)), sqltypes.TextOf(idtype.Spread64(0x0400))},
 		} {
 			for _, v := range values {
-				if _, err := conn.Exec(t.Context(), "insert into t ("+column+") values ($1)", v); !errors.Is(err, idtype.ErrRange) {
+				if _, err := conn.Exec(t.Context(), "insert into numbers ("+column+") values ($1)", v); !errors.Is(err, idtype.ErrRange) {
 					t.Errorf("%T %v: %v, want ErrRange", v, v, err)
 				}
 			}
 		}
-		returns(t, conn, 0, "select count(*) from t")
+		returns(t, conn, 0, "select count(*) from numbers")
 	})
 }
 
 // The remedies in error messages work. TestRefusalMessages of package pgxcodec has more messages,
 // and TestTable stores each Go type in its columns.
 func TestRemedies(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		sno, number := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(7)
 		txt, own, order := sqltypes.TextOf(sno), customerID{sno}, idtype.SnowflakeOf[idtest.Order](7)
 		const noType, function, use, column, slice = "write $1::", "pass id.String() to a function", "or use ", "make the column ", "pass a slice of "
-		db.Exec(t, "create table t (u uuid, n bigint, txt text, raw bytea, list bigint[], texts text[])")
 		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec} {
 			conn, ctx := db.Conn(t, pgtest.Codec, pgtest.Mode(mode)), t.Context()
 			for _, c := range []struct {
@@ -235,24 +220,24 @@ func TestRemedies(t *testing.T) {
 				{"select pg_notify('x', $1)", sno, function, "select pg_notify('x', $1)", sno.String()},
 				{"select upper($1)", &sno, function, "select upper($1)", sno.String()},
 				// Another Go type for the column.
-				{"insert into t (txt) values ($1)", sno, use + "sqltypes.SnoText for text columns", "insert into t (txt) values ($1)", txt},
-				{"insert into t (txt) values ($1)", number, use + "sqltypes.SnowflakeText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(number)},
-				{"insert into t (txt) values ($1)", order, use + "sqltypes.Text[idtype.SnowflakeOf[idtest.Order]] for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(order)},
-				{"insert into t (texts) values ($1)", []idtype.Sno{sno}, use + "sqltypes.SnoText for text columns", "insert into t (texts) values ($1)", []sqltypes.SnoText{txt}},
-				{"select from t where txt = any($1::text[])", []*idtype.Sno{&sno}, use + "sqltypes.SnoText for text columns", "select from t where txt = any($1::text[])", []*sqltypes.SnoText{&txt}},
-				{"select from t where txt = any($1)", []idtype.Sno{sno}, use + "sqltypes.SnoText for text columns", "select from t where txt = any($1)", []sqltypes.SnoText{txt}},
-				{"select from t where txt = any($1)", sno, slice + "sqltypes.SnoText for text columns", "select from t where txt = any($1)", []sqltypes.SnoText{txt}},
-				{"insert into t (raw) values ($1)", sno, ", sqltypes.SnoBytes for bytea columns", "insert into t (raw) values ($1)", sqltypes.SnoBytesOf(sno)},
-				{"insert into t (raw) values ($1)", own, ", sqltypes.SnoBytes for bytea columns", "insert into t (raw) values ($1)", sqltypes.SnoBytesOf(own.Sno)},
-				{"insert into t (n) values ($1)", sqltypes.TextOf(number), use + "idtype.Snowflake for bigint columns", "insert into t (n) values ($1)", number},
+				{"insert into remedies (txt) values ($1)", sno, use + "sqltypes.SnoText for text columns", "insert into remedies (txt) values ($1)", txt},
+				{"insert into remedies (txt) values ($1)", number, use + "sqltypes.SnowflakeText for text columns", "insert into remedies (txt) values ($1)", sqltypes.TextOf(number)},
+				{"insert into remedies (txt) values ($1)", order, use + "sqltypes.Text[idtype.SnowflakeOf[idtest.Order]] for text columns", "insert into remedies (txt) values ($1)", sqltypes.TextOf(order)},
+				{"insert into remedies (texts) values ($1)", []idtype.Sno{sno}, use + "sqltypes.SnoText for text columns", "insert into remedies (texts) values ($1)", []sqltypes.SnoText{txt}},
+				{"select from remedies where txt = any($1::text[])", []*idtype.Sno{&sno}, use + "sqltypes.SnoText for text columns", "select from remedies where txt = any($1::text[])", []*sqltypes.SnoText{&txt}},
+				{"select from remedies where txt = any($1)", []idtype.Sno{sno}, use + "sqltypes.SnoText for text columns", "select from remedies where txt = any($1)", []sqltypes.SnoText{txt}},
+				{"select from remedies where txt = any($1)", sno, slice + "sqltypes.SnoText for text columns", "select from remedies where txt = any($1)", []sqltypes.SnoText{txt}},
+				{"insert into remedies (raw) values ($1)", sno, ", sqltypes.SnoBytes for bytea columns", "insert into remedies (raw) values ($1)", sqltypes.SnoBytesOf(sno)},
+				{"insert into remedies (raw) values ($1)", own, ", sqltypes.SnoBytes for bytea columns", "insert into remedies (raw) values ($1)", sqltypes.SnoBytesOf(own.Sno)},
+				{"insert into remedies (n) values ($1)", sqltypes.TextOf(number), use + "idtype.Snowflake for bigint columns", "insert into remedies (n) values ($1)", number},
 				// Another column for the Go type.
-				{"insert into t (n) values ($1)", txt, column + "text", "insert into t (txt) values ($1)", txt},
-				{"select from t where n = any($1)", sno, column + "uuid", "select from t where u = $1", sno},
+				{"insert into remedies (n) values ($1)", txt, column + "text", "insert into remedies (txt) values ($1)", txt},
+				{"select from remedies where n = any($1)", sno, column + "uuid", "select from remedies where u = $1", sno},
 				// Arrays.
-				{"select from t where n = any($1)", number, "pass []idtype.Snowflake", "select from t where n = any($1)", []idtype.Snowflake{number}},
-				{"select from t where u = any($1)", &own, "pass []*pgx.customerID", "select from t where u = any($1)", []*customerID{&own}},
-				{"select from t where u = any($1)", sqltypes.OptionalOf(sno), "pass []sqltypes.Optional[", "select from t where u = any($1)", []sqltypes.OptionalSno{sqltypes.OptionalOf(sno)}},
-				{"select from t where n = $1", []idtype.Snowflake{number}, "write = ANY($1)", "select from t where n = ANY($1)", []idtype.Snowflake{number}},
+				{"select from remedies where n = any($1)", number, "pass []idtype.Snowflake", "select from remedies where n = any($1)", []idtype.Snowflake{number}},
+				{"select from remedies where u = any($1)", &own, "pass []*pgx.customerID", "select from remedies where u = any($1)", []*customerID{&own}},
+				{"select from remedies where u = any($1)", sqltypes.OptionalOf(sno), "pass []sqltypes.Optional[", "select from remedies where u = any($1)", []sqltypes.OptionalSno{sqltypes.OptionalOf(sno)}},
+				{"select from remedies where n = $1", []idtype.Snowflake{number}, "write = ANY($1)", "select from remedies where n = ANY($1)", []idtype.Snowflake{number}},
 			} {
 				_, err := conn.Exec(ctx, c.sql, c.arg)
 				if err == nil || !strings.Contains(err.Error(), c.names) {
@@ -263,7 +248,7 @@ func TestRemedies(t *testing.T) {
 				}
 			}
 			copied := func(value any) error {
-				_, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{"list"}, pgx.CopyFromRows([][]any{{value}}))
+				_, err := conn.CopyFrom(ctx, pgx.Identifier{"remedies"}, []string{"list"}, pgx.CopyFromRows([][]any{{value}}))
 				return err
 			}
 			if err := copied("abc"); err == nil || !strings.Contains(err.Error(), "pass a slice") {

@@ -3,11 +3,14 @@ package pgx
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
@@ -16,43 +19,143 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
-
-// A suite holds the tests that depend on the Go type.
-type suite interface {
-	TypeName() string
-	rows() []row
-	order(t *testing.T, conn *pgx.Conn)
-	ranges(t *testing.T, conn *pgx.Conn)
-	rangeTypes(t *testing.T, conn *pgx.Conn)
-	badInput(t *testing.T, conn *pgx.Conn)
+func TestMain(m *testing.M) {
+	pgtest.Main(m, TestTable, TestWrongParameter, TestNegativeNumbers, TestRangeTypes, TestDomainsOfAllSchemas)
 }
 
-type of[T idtest.ID[T]] struct{ idtest.Kind[T] }
+// A suite is an ID type of package idtest, without its type parameter.
+type suite struct {
+	idtest.Type
+	column                 string
+	edges                  []any
+	stored                 func(id any) string
+	random                 func(*rand.Rand) any
+	compare                func(a, b any) int
+	binary                 func(id any) ([]byte, error)
+	textOrders, bytesOrder bool
+	at                     func(at time.Time, pick func(int) int) (any, error)
+	window                 func(from, to time.Time) (lo, hi any, err error) // nil if IDs don't sort by time
+	first, last            time.Time
+	unit                   time.Duration
+	refused                map[string]error
+	rowTo                  pgx.RowToFunc[any]
+	span, spans            any // pgtype.Range and pgtype.Multirange
+	holders
+	rows []row
+}
+
+func suiteOf[T idtest.ID[T]](k idtest.Kind[T]) suite {
+	s := suite{
+		Type: k, column: k.Column, textOrders: k.TextOrders, bytesOrder: k.BytesOrder, first: k.First, last: k.Last, unit: k.Unit, refused: k.Refused, holders: holdersOf[T](),
+		stored:  func(id any) string { return k.Stored(id.(T)) },
+		random:  func(r *rand.Rand) any { return k.Random(r) },
+		compare: func(a, b any) int { return a.(T).Compare(b.(T)) },
+		binary:  func(id any) ([]byte, error) { return id.(T).MarshalBinary() },
+		at:      func(at time.Time, pick func(int) int) (any, error) { return k.At(at, pick) },
+		rowTo:   func(row pgx.CollectableRow) (any, error) { return pgx.RowTo[T](row) },
+	}
+	if k.Layout != nil {
+		s.window = func(from, to time.Time) (lo, hi any, err error) { return k.Layout.Range(from, to) }
+	}
+	if k.Column == "bigint" {
+		s.span, s.spans = pgtype.Range[T]{}, pgtype.Multirange[pgtype.Range[T]]{}
+	}
+	for _, id := range k.Edges {
+		s.edges = append(s.edges, id)
+	}
+	r := idtest.Rand(k.Name)
+	ids := append([]T{}, k.Edges...)
+	for range 5 {
+		ids = append(ids, k.Random(r))
+	}
+	s.rows = []row{rowOf(k.Column, ids, k.Stored)}
+	inText := rowOf("text", wrapped(ids, sqltypes.TextOf[T]), idtest.ColumnText[T])
+	for _, column := range []string{"text", "varchar(40)", "char(40)"} {
+		inText.column = column
+		s.rows = append(s.rows, inText)
+	}
+	return s
+}
 
 var suites = []suite{
-	of[idtype.Snowflake]{idtest.Snowflake},
-	of[idtype.SnowflakeSI]{idtest.SnowflakeSI},
-	of[idtype.UID60]{idtest.UID60},
-	of[idtype.Spread64]{idtest.Spread64},
-	of[idtype.Sno]{idtest.Sno},
-	of[idtype.SnowflakeOf[idtest.Order]]{idtest.OrderID},
-	of[idtype.SnowflakeSIOf[idtest.Order]]{idtest.OrderSI},
-	of[idtype.UID60Of[idtest.Visit]]{idtest.VisitID},
-	of[idtype.Spread64Of[idtest.Visit]]{idtest.VisitKey},
-	of[idtype.SnoOf[idtest.Visit]]{idtest.VisitSno},
-	of[idtype.SnoOf[idtest.Customer]]{idtest.CustomerID},
-	of[idtype.UUID]{idtest.UUID},
-	of[idtype.UUIDOf[idtest.Order]]{idtest.OrderUUID},
+	suiteOf(idtest.Snowflake),
+	suiteOf(idtest.SnowflakeSI),
+	suiteOf(idtest.UID60),
+	suiteOf(idtest.Spread64),
+	suiteOf(idtest.Sno),
+	suiteOf(idtest.OrderID),
+	suiteOf(idtest.OrderSI),
+	suiteOf(idtest.VisitID),
+	suiteOf(idtest.VisitKey),
+	suiteOf(idtest.VisitSno),
+	suiteOf(idtest.CustomerID),
+	suiteOf(idtest.UUID),
+	suiteOf(idtest.OrderUUID),
 }
 
-// inEachMode runs f in each query exec mode, on a connection with the codec. The
-// connections share a database.
-func inEachMode(t *testing.T, ddl string, f func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode)) {
+// The tests share databases with these types and tables, because creating them takes longer than
+// the tests. Each column type of the rows has a table.
+var filled = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
+	ddl := createDomains + idtest.CreateTable() + `;
+		create schema app; create extension citext;
+		create domain app.order_id as sortkey.number; create domain app.code as text; create domain app.any_case as citext; create domain app.list as bigint[]; create domain app.amount as numeric;
+		create type part as (n bigint, u uuid, list text[], d sortkey.number, ds sortkey.number[], raw bytea);
+		create table parts (p part, ps part[]);
+		create table keyed (id sortkey.number, ids sortkey.number[], code sortkey.any_text);
+		create table lines (id app.order_id, ids app.order_id[], code app.code, codes app.code[], c citext, d app.any_case, n name, list app.list);
+		create table records (id bigint, owner uuid, parent bigint, visit bigint, code_text text, raw bytea, related bigint[], "order" bigint, note text);
+		create table uuids (id uuid, ids uuid[]);
+		create table numbers (n bigint, list bigint[], txt text);
+		create table remedies (u uuid, n bigint, txt text, raw bytea, list bigint[], texts text[]);
+		create table others (` + definitions(otherColumns) + ");"
+	for base, domain := range domains {
+		for _, column := range []string{base, domain} {
+			ddl += fmt.Sprintf("create table %s (n serial, id %s, ids %[2]s[]);", tableOf(column), column)
+		}
+	}
+	for _, s := range suites {
+		ddl += fmt.Sprintf(`create table %s (id %s, txt text collate "C", raw bytea, at timestamptz);`, s.table(), s.column)
+	}
+	for _, c := range columnTypes {
+		if strings.HasSuffix(c.name, "[]") {
+			ddl += "create table " + copies(c.name).Sanitize() + " (n serial, c " + c.name + ");"
+		}
+	}
+	db.Exec(t, ddl)
+})
+
+// tableOf returns the name of a column type's table.
+func tableOf(column string) string {
+	return "of_" + strings.Trim(strings.NewReplacer(".", "_", "(", "_", ")", "").Replace(column), "_")
+}
+
+func definitions(columns []struct{ name, typ string }) string {
+	var list []string
+	for _, c := range columns {
+		list = append(list, c.name+" "+c.typ)
+	}
+	return strings.Join(list, ", ")
+}
+
+// eachMode runs f in each query exec mode, and with -short in those that differ most: with
+// the types of parameters and without.
+func eachMode(t *testing.T, f func(t *testing.T, mode pgx.QueryExecMode)) {
 	t.Helper()
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, ddl)
-		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+	pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+		if mode != pgx.QueryExecModeCacheStatement && mode != pgx.QueryExecModeSimpleProtocol {
+			pgtest.ThoroughOnly(t)
+		}
+		f(t, mode)
+	})
+}
+
+// inEachMode runs f in the modes of eachMode, on a connection with the codec. The
+// connections share a database.
+func inEachMode(t *testing.T, f func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode)) {
+	t.Helper()
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			f(t, db.Conn(t, pgtest.Codec, pgtest.Mode(mode)), mode)
 		})
 	})
@@ -93,7 +196,7 @@ func typesOf(values []any) string {
 }
 
 // table returns the name of a type's table. A table named uuid would hide the type uuid.
-func (k of[T]) table() string { return "ids_of_" + strings.ToLower(k.Name) }
+func (s suite) table() string { return "ids_of_" + strings.ToLower(s.TypeName()) }
 
 // Structs that embed an ID.
 type (
@@ -123,8 +226,7 @@ var domains = map[string]string{
 	"bytea":       "sortkey.raw",
 }
 
-func createDomains(t *testing.T, db *pgtest.DB) {
-	t.Helper()
+var createDomains = func() string {
 	ddl := `create schema sortkey; create domain sortkey.long_uuid as uuid;
 		create domain sortkey.short_uuid as sortkey.long_uuid check (value is not null or true);`
 	for base, domain := range domains {
@@ -132,40 +234,27 @@ func createDomains(t *testing.T, db *pgtest.DB) {
 			ddl += fmt.Sprintf("create domain %s as %s check (value is null or value = value);", domain, base)
 		}
 	}
-	db.Exec(t, ddl)
-}
+	return ddl
+}()
 
 // rows lists the Go types, each in all column types that can hold it. A new ID type is a new
 // suite.
 func rows() []row {
 	list := []row{
-		entry[orderID]{"bigint", wrapped(idtest.Snowflake.Edges, func(id idtype.Snowflake) orderID { return orderID{id} }), decimalOf[orderID]},
-		entry[visitID]{"bigint", wrapped(idtest.Spread64.Edges, func(id idtype.Spread64) visitID { return visitID{id} }), decimalOf[visitID]},
-		entry[customerID]{"uuid", wrapped(idtest.Sno.Edges, func(id idtype.Sno) customerID { return customerID{id} }),
-			func(id customerID) string { return idtest.Sno.Stored(id.Sno) }},
-		entry[sqltypes.Text[orderID]]{"text", wrapped(idtest.Snowflake.Edges, func(id idtype.Snowflake) sqltypes.Text[orderID] { return sqltypes.TextOf(orderID{id}) }),
-			sqltypes.Text[orderID].String},
-		entry[sqltypes.Text[customerID]]{"char(16)", wrapped(idtest.Sno.Edges, func(id idtype.Sno) sqltypes.Text[customerID] { return sqltypes.TextOf(customerID{id}) }),
-			sqltypes.Text[customerID].String},
-		entry[sqltypes.SnoText]{"char(16)", wrapped(idtest.Sno.Edges, sqltypes.TextOf[idtype.Sno]), sqltypes.SnoText.String},
-		entry[sqltypes.SnoBytes]{"bytea", wrapped(idtest.Sno.Edges, sqltypes.SnoBytesOf),
-			func(id sqltypes.SnoBytes) string { return fmt.Sprintf("\\x%x", id.ID[:]) }},
+		rowOf("bigint", wrapped(idtest.Snowflake.Edges, func(id idtype.Snowflake) orderID { return orderID{id} }), decimalOf[orderID]),
+		rowOf("bigint", wrapped(idtest.Spread64.Edges, func(id idtype.Spread64) visitID { return visitID{id} }), decimalOf[visitID]),
+		rowOf("uuid", wrapped(idtest.Sno.Edges, func(id idtype.Sno) customerID { return customerID{id} }),
+			func(id customerID) string { return idtest.Sno.Stored(id.Sno) }),
+		rowOf("text", wrapped(idtest.Snowflake.Edges, func(id idtype.Snowflake) sqltypes.Text[orderID] { return sqltypes.TextOf(orderID{id}) }),
+			sqltypes.Text[orderID].String),
+		rowOf("char(16)", wrapped(idtest.Sno.Edges, func(id idtype.Sno) sqltypes.Text[customerID] { return sqltypes.TextOf(customerID{id}) }),
+			sqltypes.Text[customerID].String),
+		rowOf("char(16)", wrapped(idtest.Sno.Edges, sqltypes.TextOf[idtype.Sno]), sqltypes.SnoText.String),
+		rowOf("bytea", wrapped(idtest.Sno.Edges, sqltypes.SnoBytesOf),
+			func(id sqltypes.SnoBytes) string { return fmt.Sprintf("\\x%x", id.ID[:]) }),
 	}
 	for _, s := range suites {
-		list = append(list, s.rows()...)
-	}
-	return list
-}
-
-func (k of[T]) rows() []row {
-	r := idtest.Rand(k.Name)
-	ids := append([]T{}, k.Edges...)
-	for range 5 {
-		ids = append(ids, k.Random(r))
-	}
-	list := []row{entry[T]{k.Column, ids, k.Stored}}
-	for _, column := range []string{"text", "varchar(40)", "char(40)"} {
-		list = append(list, entry[sqltypes.Text[T]]{column, wrapped(ids, sqltypes.TextOf[T]), idtest.ColumnText[T]})
+		list = append(list, s.rows...)
 	}
 	return list
 }

@@ -1,0 +1,82 @@
+package pgx
+
+import (
+	"database/sql"
+	"reflect"
+
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// A holders is an ID type V with the generic types that hold a V. The tests make values of
+// these types with reflection: the compiler would make a generic test once per V.
+type holders struct {
+	id, null, optional, array, optionals, document reflect.Type
+}
+
+func holdersOf[V sqltypes.ID]() holders {
+	return holders{reflect.TypeFor[V](), reflect.TypeFor[sql.Null[V]](), reflect.TypeFor[sqltypes.Optional[V]](),
+		reflect.TypeFor[sqltypes.Array[V]](), reflect.TypeFor[sqltypes.Array[sqltypes.Optional[V]]](), reflect.TypeFor[document[V]]()}
+}
+
+// slice returns a []V.
+func (h holders) slice(ids ...any) any { return fill(reflect.SliceOf(h.id), ids...) }
+
+// pointers returns a []*V.
+func (h holders) pointers(ids ...any) any {
+	return fill(reflect.SliceOf(reflect.PointerTo(h.id)), ids...)
+}
+
+// forms returns values of all Go types that hold an ID.
+func (h holders) forms(id any) []any {
+	p, null, optional := ptr(id), fill(h.null, id, true), fill(h.optional, id)
+	return []any{id, p, ptr(p), null, ptr(null), optional, ptr(optional)}
+}
+
+// sliceForms returns slices of an ID.
+func (h holders) sliceForms(id any) []any {
+	return []any{h.slice(id), h.pointers(ptr(id)), ptr(h.slice(id)), sliceOf(fill(h.optional, id))}
+}
+
+func forms[V sqltypes.ID](id V) []any      { return holdersOf[V]().forms(id) }
+func sliceForms[V sqltypes.ID](id V) []any { return holdersOf[V]().sliceForms(id) }
+
+// fill returns a struct with these first fields, or a slice of these elements. nil is the
+// zero value.
+func fill(t reflect.Type, parts ...any) any {
+	v := reflect.New(t).Elem()
+	if t.Kind() == reflect.Slice {
+		v.Set(reflect.MakeSlice(t, len(parts), len(parts)))
+	}
+	for i, part := range parts {
+		switch {
+		case part == nil:
+		case t.Kind() == reflect.Struct:
+			v.Field(i).Set(reflect.ValueOf(part))
+		default:
+			v.Index(i).Set(reflect.ValueOf(part))
+		}
+	}
+	return v.Interface()
+}
+
+// sliceOf returns a slice with elements of the first one's type.
+func sliceOf(elements ...any) any {
+	return fill(reflect.SliceOf(reflect.TypeOf(elements[0])), elements...)
+}
+
+// ptr returns a pointer to a copy of a value.
+func ptr(v any) any {
+	p := reflect.New(reflect.TypeOf(v))
+	p.Elem().Set(reflect.ValueOf(v))
+	return p.Interface()
+}
+
+// elem returns the value that a pointer points to.
+func elem(p any) any { return reflect.ValueOf(p).Elem().Interface() }
+
+func zero(t reflect.Type) any { return reflect.Zero(t).Interface() }
+
+// newOf returns a pointer to a zero value of v's type.
+func newOf(v any) any { return reflect.New(reflect.TypeOf(v)).Interface() }
+
+func isZero(id any) bool { return id.(interface{ IsZero() bool }).IsZero() }
