@@ -16,16 +16,16 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-const arrayDDL = `create schema if not exists sortkey; create domain sortkey.number as bigint;
+const arrayDDL = `create schema sortkey; create domain sortkey.number as bigint;
 	create table baskets (bigints bigint[], uuids uuid[], texts text[], domains sortkey.number[])`
 
 // A sqltypes.Array is stored in an array column, and read back, by all drivers.
 func TestArrays(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, arrayDDL)
+	t.Parallel()
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		t.Run("pq", func(t *testing.T) { arrays(t, open(t, "postgres", db.URL)) })
 		for name, option := range options {
-			pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 				t.Run(name, func(t *testing.T) { arrays(t, db.SQL(t, option, pgtest.Mode(mode))) })
 			})
 		}

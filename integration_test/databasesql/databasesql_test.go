@@ -2,7 +2,6 @@ package databasesql
 
 import (
 	"database/sql"
-	"fmt"
 	"math"
 	"testing"
 
@@ -15,37 +14,52 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.Main(m, TestPgx, TestPq, TestSQLite, TestArrays) }
+
+// filled has the tables of all tests, which share its copies.
+var filled = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
+	db.Exec(t, idtest.CreateTable()+"; "+arrayDDL)
+})
 
 // options are for connections without and with the codec.
 var options = map[string]pgtest.Option{"plain": pgtest.Config(func(*pgx.ConnConfig) {}), "codec": pgtest.Codec}
 
 // The pgx driver returns the same values with and without the codec, in all exec modes.
 func TestPgx(t *testing.T) {
-	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		for name, option := range options {
-			t.Run(name, func(t *testing.T) {
-				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
-					t.Parallel()
-					// One schema per mode, since the test searches its table by value.
-					schema := pgx.Identifier{name + " " + mode.String()}.Sanitize()
-					db.Exec(t, fmt.Sprintf("create schema %s; set search_path = %[1]s; %s", schema, idtest.CreateTable()))
-					inSchema := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = schema })
-					check(t, db.SQL(t, option, pgtest.Mode(mode), inSchema), idtest.Postgres)
+	for name, option := range options {
+		t.Run(name, func(t *testing.T) {
+			eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+				t.Parallel()
+				// A database per mode, since the test searches its table by value.
+				filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+					check(t, db.SQL(t, option, pgtest.Mode(mode)), idtest.Postgres)
 				})
 			})
+		})
+	}
+}
+
+// eachMode runs f in each query exec mode, and with -short in those that differ most: with
+// the types of parameters and without.
+func eachMode(t *testing.T, f func(t *testing.T, mode pgx.QueryExecMode)) {
+	t.Helper()
+	pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+		if mode != pgx.QueryExecModeCacheStatement && mode != pgx.QueryExecModeSimpleProtocol {
+			pgtest.ThoroughOnly(t)
 		}
+		f(t, mode)
 	})
 }
 
 func TestPq(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, idtest.CreateTable())
+	t.Parallel()
+	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
 		check(t, open(t, "postgres", db.URL), idtest.Postgres)
 	})
 }
 
 func TestSQLite(t *testing.T) {
+	t.Parallel()
 	check(t, openSQLite(t, idtest.CreateTable()), idtest.SQLite)
 }
 
@@ -73,12 +87,14 @@ func TestSQLiteNumericAffinity(t *testing.T) {
 	}
 }
 
-// check runs idtest.Check with direct queries, prepared statements and a transaction.
+// check runs idtest.Check with direct queries, and without -short also with prepared statements
+// and in a transaction.
 func check(t *testing.T, db *sql.DB, d idtest.Dialect) {
 	t.Run("direct", func(t *testing.T) {
 		idtest.Check(t, func(sql string, args ...any) idtest.Row { return db.QueryRowContext(t.Context(), sql, args...) }, d)
 	})
 	t.Run("prepared", func(t *testing.T) {
+		pgtest.ThoroughOnly(t)
 		prepared := map[string]*sql.Stmt{}
 		idtest.Check(t, func(sql string, args ...any) idtest.Row {
 			stmt, ok := prepared[sql]
@@ -93,6 +109,7 @@ func check(t *testing.T, db *sql.DB, d idtest.Dialect) {
 		}, d)
 	})
 	t.Run("in a transaction", func(t *testing.T) {
+		pgtest.ThoroughOnly(t)
 		tx, err := db.BeginTx(t.Context(), nil)
 		pgtest.Must(t, err)
 		idtest.Check(t, func(sql string, args ...any) idtest.Row { return tx.QueryRowContext(t.Context(), sql, args...) }, d)

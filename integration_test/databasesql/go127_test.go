@@ -68,9 +68,9 @@ func TestRowScanning(t *testing.T) {
 
 // eachClient tests pgx and database/sql, with and without the codec, in all modes.
 func eachClient(t *testing.T, f func(t *testing.T, query func(sql string, args ...any) idtest.Row)) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		for name, option := range options {
-			pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 				t.Run(name+", database/sql", func(t *testing.T) {
 					pool := db.SQL(t, option, pgtest.Mode(mode))
 					f(t, func(sql string, args ...any) idtest.Row { return pool.QueryRowContext(t.Context(), sql, args...) })
