@@ -1,4 +1,4 @@
-package gorm
+package gormtest
 
 import (
 	"database/sql"
@@ -10,7 +10,6 @@ import (
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
-	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -35,7 +34,7 @@ type (
 
 // foreignKey creates an owner with an item. It returns the stored foreign key of type F, or the
 // error, and then no row is stored.
-func foreignKey[F, K any](t *testing.T, g *gorm.DB, id K) any {
+func foreignKey[F, K any](t *testing.T, g *DB, id K) any {
 	t.Helper()
 	must(t, g.Exec("delete from owners").Error)
 	must(t, g.Exec("delete from items").Error)
@@ -46,15 +45,16 @@ func foreignKey[F, K any](t *testing.T, g *gorm.DB, id K) any {
 	}
 	counts(t, g, "items", 1)
 	var v any
-	must(t, g.Raw("select owner_id from items").Row().Scan(&v))
+	must(t, g.Raw("select owner_id from items").ScanRow(&v))
 	return v
 }
 
 // GORM copies an owner's ID to foreign keys of other types. The plugin accepts the types of
 // the same ID and of the same column. The unit tests of gormplugin have the types that it rejects.
-func TestForeignKeyTypes(t *testing.T) {
-	g := sqlitetest.Open(t)
-	must(t, g.Use(gormplugin.New(gormplugin.For(noIDs[plainID]{}), gormplugin.For(noIDs[plainUint]{}))))
+//
+// It needs columns without a type, which only SQLite has.
+func ForeignKeyTypes(t *testing.T, g *DB) {
+	g.use(t, gormplugin.For(noIDs[plainID]{}), gormplugin.For(noIDs[plainUint]{}))
 	// A column without a type stores values unchanged.
 	must(t, g.Exec("create table owners (id primary key)").Error)
 	must(t, g.Exec("create table items (id integer primary key, owner_id)").Error)
@@ -145,19 +145,17 @@ func (textView) TableName() string    { return "texts" }
 
 // GORM would store U+FFFD for an integer ID in a string foreign key, so the plugin rejects it. Two
 // remedies keep a text column or a string in a model that is only read.
-func TestStringForeignKeys(t *testing.T) {
-	onClients(t, narrowClients, func(t *testing.T, g *gorm.DB) {
-		g.DisableForeignKeyConstraintWhenMigrating = true
-		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)))))
-		must(t, g.AutoMigrate(&goodWriter{}, &goodText{}, &goodNote{}))
-		w := goodWriter{Texts: make([]goodText, 2), Notes: make([]goodNote, 1)}
-		must(t, g.Create(&w).Error)
-		must(t, g.Model(&w).Association("Notes").Append(&goodNote{}))
-		counts(t, g, "writers", 1)
-		equal(t, "foreign keys", []any{w.Texts[1].WriterID, w.Notes[1].OwnerID}, []any{w.ID, sql.Null[string]{V: w.ID.String(), Valid: true}})
-		plucks(t, "owners of the notes", g.Model(&goodNote{}), "owner_id", w.ID.String(), w.ID.String())
-		for name, q := range map[string]*gorm.DB{"Preload": g.Preload("Writer"), "Joins": g.Joins("Writer")} {
-			finds(t, name, q.Order("texts.id"), textView{w.Texts[0].ID.String(), w.ID.String(), plainWriter{w.ID}}, textView{w.Texts[1].ID.String(), w.ID.String(), plainWriter{w.ID}})
-		}
-	})
+func StringForeignKeys(t *testing.T, g *DB) {
+	g.real.DisableForeignKeyConstraintWhenMigrating = true
+	g.use(t, gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)))
+	must(t, g.AutoMigrate(&goodWriter{}, &goodText{}, &goodNote{}))
+	w := goodWriter{Texts: make([]goodText, 2), Notes: make([]goodNote, 1)}
+	must(t, g.Create(&w).Error)
+	must(t, g.Model(&w).Association("Notes").Append(&goodNote{}))
+	counts(t, g, "writers", 1)
+	equal(t, "foreign keys", []any{w.Texts[1].WriterID, w.Notes[1].OwnerID}, []any{w.ID, sql.Null[string]{V: w.ID.String(), Valid: true}})
+	plucks(t, "owners of the notes", g.Model(&goodNote{}), "owner_id", w.ID.String(), w.ID.String())
+	for name, q := range map[string]*DB{"Preload": g.Preload("Writer"), "Joins": g.Joins("Writer")} {
+		finds(t, name, q.Order("texts.id"), textView{w.Texts[0].ID.String(), w.ID.String(), plainWriter{w.ID}}, textView{w.Texts[1].ID.String(), w.ID.String(), plainWriter{w.ID}})
+	}
 }

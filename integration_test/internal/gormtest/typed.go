@@ -1,4 +1,4 @@
-package gorm
+package gormtest
 
 import (
 	"fmt"
@@ -50,14 +50,9 @@ func (payer) IDMeta() byte       { return 'p' }
 
 // Typed keys, with a prefix and a metabyte, work with and without the codec and with
 // prepared statements.
-func TestTypedKeys(t *testing.T) {
-	onClients(t, wideClients, func(t *testing.T, g *gorm.DB) {
-		testTypedKeys(t, g.Session(&gorm.Session{PrepareStmt: true, NowFunc: func() time.Time { return time.Now().UTC().Truncate(time.Second) }}))
-	})
-}
-
-func testTypedKeys(t *testing.T, g *gorm.DB) {
-	must(t, g.Use(gormplugin.New(bindings(t)...)))
+func TypedKeys(t *testing.T, g *DB) {
+	g = g.Session(&gorm.Session{PrepareStmt: true, NowFunc: func() time.Time { return time.Now().UTC().Truncate(time.Second) }})
+	g.use(t, bindings(t)...)
 	models := []any{&payer{}, &invoice{}, &invoicePart{}}
 	must(t, g.AutoMigrate(models...))
 	checkColumns(t, g, map[string]map[string]string{
@@ -88,7 +83,7 @@ func testTypedKeys(t *testing.T, g *gorm.DB) {
 	// The other tests find rows by typed keys in all forms.
 	c := &ada.Invoices[2]
 	soon, others := time.Now().Add(-time.Hour), g.Where("invoices.id <> ?", c.ID).Session(&gorm.Session{})
-	for name, tx := range map[string]*gorm.DB{
+	for name, tx := range map[string]*DB{
 		"IN, base":       g.Where("id IN ?", []idtype.Snowflake{a.ID.Untyped(), b.ID.Untyped()}),
 		"IN, Snos":       others.Where("payer_id IN ?", []payerID{ada.ID}),
 		"struct, Or":     g.Where(&invoice{Base: Base[invoice]{ID: a.ID}}).Or(&invoice{ReplacesID: &a.ID}),
@@ -102,7 +97,7 @@ func testTypedKeys(t *testing.T, g *gorm.DB) {
 	}
 
 	var found payer
-	byID := func(g *gorm.DB) *gorm.DB { return g.Order("id") }
+	byID := func(g *DB) *DB { return g.Order("id") }
 	must(t, g.Preload("Invoices", byID).Preload("Invoices.Parts", byID).First(&found, ada.ID).Error)
 	for i := range found.Invoices { // times have another location
 		found.Invoices[i].CreatedAt = ada.Invoices[i].CreatedAt

@@ -1,4 +1,4 @@
-package gorm
+package gormtest
 
 import (
 	"database/sql"
@@ -17,14 +17,14 @@ import (
 
 // All associations of a graph get IDs. The foreign keys match the IDs, in the structs and
 // in the rows.
-func (k of[T, P]) graph(t *testing.T, g *gorm.DB) {
-	ada := k.newGraph()
+func (k *Kind) graph(t *testing.T, g *DB) {
+	ada := newGraph()
 	must(t, g.Create(ada).Error)
-	a := k.in(ada)
+	a := ada
 
 	// The structs.
-	seen := map[T]string{}
-	isNew := func(what string, id T) {
+	seen := map[ID]string{}
+	isNew := func(what string, id ID) {
 		t.Helper()
 		if id.IsZero() || seen[id] != "" {
 			t.Errorf("%s: got ID %v, want a new one; the ID is used by: %q", what, id, seen[id])
@@ -47,15 +47,15 @@ func (k of[T, P]) graph(t *testing.T, g *gorm.DB) {
 		equal(t, "polymorphic", p.OwnerID, a.ID)
 	}
 	equal(t, "shared key", a.Detail.ID, a.ID)
-	manager := k.in(a.Manager).ID
+	manager := a.Manager.ID
 	isNew("manager", manager)
 	equal(t, "belongs to its own kind", a.ManagerID.ID, manager)
 	for i := range a.Team {
-		p := k.in(a.Team[i])
+		p := a.Team[i]
 		isNew("team "+p.Name, p.ID)
 		equal(t, "has many of its own kind", p.ManagerID.ID, a.ID)
 	}
-	luigi := k.in(a.Team[0])
+	luigi := a.Team[0]
 	isNew("order of the team", luigi.Orders[0].ID)
 	equal(t, "has many of the team", luigi.Orders[0].PersonID, luigi.ID)
 	for _, v := range a.Tags {
@@ -63,7 +63,7 @@ func (k of[T, P]) graph(t *testing.T, g *gorm.DB) {
 	}
 	isNew("club", a.Clubs[0].ID)
 	for _, n := range a.Friends {
-		p := k.in(n)
+		p := n
 		isNew("friend "+p.Name, p.ID)
 	}
 
@@ -90,11 +90,11 @@ func (k of[T, P]) graph(t *testing.T, g *gorm.DB) {
 
 	// Existing rows keep their IDs if they are saved again, and each new row of the join
 	// table gets an ID.
-	grace := k.newPerson(Person[T, P]{Name: "Grace", Company: a.Company, Tags: a.Tags[:1], Clubs: a.Clubs, Manager: ada})
+	grace := newPerson(fields{Name: "Grace", Company: a.Company, Tags: a.Tags[:1], Clubs: a.Clubs, Manager: ada})
 	company, tag, club := a.Company.ID, a.Tags[0].ID, a.Clubs[0].ID
 	manager = a.ID
 	must(t, g.Create(grace).Error)
-	again := k.in(grace)
+	again := grace
 	isNew("further person", again.ID)
 	equal(t, "existing company", *again.CompanyID, company)
 	equal(t, "existing company's struct", again.Company.ID, company)
@@ -106,32 +106,32 @@ func (k of[T, P]) graph(t *testing.T, g *gorm.DB) {
 	equal(t, "further membership", join.ClubID, club)
 
 	// Append.
-	must(t, g.Model(grace).Association("Orders").Append(&order[T]{Item: "later"}))
+	must(t, g.Model(grace).Association("Orders").Append(&order{Item: "later"}))
 	isNew("later order", again.Orders[0].ID)
 	equal(t, "later order's person", again.Orders[0].PersonID, again.ID)
-	must(t, g.Model(grace).Association("Friends").Append(k.named("Later"), ada))
-	isNew("later friend", k.in(again.Friends[0]).ID)
+	must(t, g.Model(grace).Association("Friends").Append(named("Later"), ada))
+	isNew("later friend", again.Friends[0].ID)
 	equal(t, "friends", g.Model(grace).Association("Friends").Count(), 2)
 }
 
 // A key that refers to another row is never generated.
-func (k of[T, P]) sharedKey(t *testing.T, g *gorm.DB) {
-	a := account[T]{Owner: &owner[T]{Name: "Ada"}}
+func (k *Kind) sharedKey(t *testing.T, g *DB) {
+	a := account{Owner: &owner{Name: "Ada"}}
 	must(t, g.Create(&a).Error)
 	if a.OwnerID != a.Owner.ID || a.OwnerID.IsZero() {
 		t.Errorf("got account %v of owner %v, want the same ID", a.OwnerID, a.Owner.ID)
 	}
-	b := account[T]{}
+	b := account{}
 	if err := g.Create(&b).Error; err == nil || !b.OwnerID.IsZero() {
 		t.Errorf("account without an owner: got ID %v, %v, want no ID and an error of the foreign key", b.OwnerID, err)
 	}
 
-	o := owner[T]{Name: "Grace", Profile: &profile[T]{Notes: "admiral"}}
+	o := owner{Name: "Grace", Profile: &profile{Notes: "admiral"}}
 	must(t, g.Create(&o).Error)
 	if o.Profile.ID != o.ID || o.ID.IsZero() {
 		t.Errorf("got profile %v of owner %v, want the same ID", o.Profile.ID, o.ID)
 	}
-	p := profile[T]{Notes: "of nobody"}
+	p := profile{Notes: "of nobody"}
 	if err := g.Create(&p).Error; !errors.Is(err, gorm.ErrPrimaryKeyRequired) || !p.ID.IsZero() {
 		t.Errorf("profile without an owner: got ID %v, %v, want no ID and %v", p.ID, err, gorm.ErrPrimaryKeyRequired)
 	}
@@ -141,12 +141,12 @@ func (k of[T, P]) sharedKey(t *testing.T, g *gorm.DB) {
 }
 
 // Updates and Save with FullSaveAssociations save new and existing associations.
-func (k of[T, P]) saveAssociations(t *testing.T, g *gorm.DB) {
-	ada := k.newGraph()
+func (k *Kind) saveAssociations(t *testing.T, g *DB) {
+	ada := newGraph()
 	must(t, g.Create(ada).Error)
-	a := k.in(ada)
+	a := ada
 	// saved checks that the only row with a name, or another column, has the ID of a struct.
-	saved := func(table, name string, id T) {
+	saved := func(table, name string, id ID) {
 		t.Helper()
 		if plucks(t, table, g.Table(table).Where(name), "id", id); id.IsZero() {
 			t.Errorf("%s, %s: no ID", table, name)
@@ -156,28 +156,28 @@ func (k of[T, P]) saveAssociations(t *testing.T, g *gorm.DB) {
 	// Existing associations are updated with FullSaveAssociations, new ones created.
 	engines, first, tagged := a.Company.ID, a.Orders[0].ID, a.Tags[0].ID
 	a.Company.Name, a.Orders[0].Item, a.Tags[0].Name = "Renamed", "renamed", "renamed"
-	a.Orders = append(a.Orders, order[T]{Item: "new", Pictures: []picture[T]{{File: "new.png"}}})
-	a.Tags = append(a.Tags, &tag[T]{Name: "new"})
-	a.Clubs = append(a.Clubs, &club[T]{Name: "new"})
-	a.Team = append(a.Team, k.named("new"))
+	a.Orders = append(a.Orders, order{Item: "new", Pictures: []picture{{File: "new.png"}}})
+	a.Tags = append(a.Tags, &tag{Name: "new"})
+	a.Clubs = append(a.Clubs, &club{Name: "new"})
+	a.Team = append(a.Team, named("new"))
 	must(t, g.Session(&gorm.Session{FullSaveAssociations: true}).Updates(ada).Error)
 	saved("companies", "name = 'Renamed'", engines)
 	saved("orders", "item = 'renamed'", first)
 	saved("tags", "name = 'renamed'", tagged)
-	equal(t, "existing IDs", []T{a.Company.ID, a.Orders[0].ID, a.Tags[0].ID}, []T{engines, first, tagged})
+	equal(t, "existing IDs", []ID{a.Company.ID, a.Orders[0].ID, a.Tags[0].ID}, []ID{engines, first, tagged})
 	saved("orders", "item = 'new'", a.Orders[2].ID)
 	saved("people", "id = (select person_id from orders where item = 'new')", a.ID)
 	saved("pictures", "file = 'new.png'", a.Orders[2].Pictures[0].ID)
 	saved("tags", "name = 'new'", a.Tags[2].ID)
 	saved("clubs", "name = 'new'", a.Clubs[1].ID)
-	saved("people", "name = 'new'", k.in(a.Team[2]).ID)
+	saved("people", "name = 'new'", a.Team[2].ID)
 	k.memberships(t, g, a.ID, 2)
 
 	// Save does the same for a new row.
-	grace := k.newPerson(Person[T, P]{Name: "Grace", Company: a.Company, Orders: []order[T]{{Item: "of Grace"}}, Clubs: a.Clubs})
+	grace := newPerson(fields{Name: "Grace", Company: a.Company, Orders: []order{{Item: "of Grace"}}, Clubs: a.Clubs})
 	a.Company.Name = "Renamed again"
 	must(t, g.Session(&gorm.Session{FullSaveAssociations: true}).Save(grace).Error)
-	b := k.in(grace)
+	b := grace
 	saved("companies", "name = 'Renamed again'", engines)
 	saved("people", "name = 'Grace'", b.ID)
 	saved("orders", "item = 'of Grace'", b.Orders[0].ID)
@@ -185,39 +185,39 @@ func (k of[T, P]) saveAssociations(t *testing.T, g *gorm.DB) {
 }
 
 // memberships returns a person's memberships, after it checked their number and IDs.
-func (k of[T, P]) memberships(t *testing.T, g *gorm.DB, person T, want int) (joins []membership[T]) {
+func (k *Kind) memberships(t *testing.T, g *DB, person ID, want int) (joins []membership) {
 	t.Helper()
 	must(t, g.Find(&joins, "person_id = ?", person).Error)
-	if len(joins) != want || slices.ContainsFunc(joins, func(j membership[T]) bool { return j.ID.IsZero() }) {
+	if len(joins) != want || slices.ContainsFunc(joins, func(j membership) bool { return j.ID.IsZero() }) {
 		t.Fatalf("got memberships %+v, want %d with IDs", joins, want)
 	}
 	return joins
 }
 
 // Association finds, counts, replaces and deletes associations by their IDs.
-func (k of[T, P]) associations(t *testing.T, g *gorm.DB) {
-	ada, grace := k.newGraph(), k.newGraph() // Grace's associations must not change
-	must(t, g.Create([]P{ada, grace}).Error)
-	a, o := k.in(ada), k.in(grace)
-	of := func(name string) *gorm.Association { return g.Model(ada).Association(name) }
+func (k *Kind) associations(t *testing.T, g *DB) {
+	ada, grace := newGraph(), newGraph() // Grace's associations must not change
+	must(t, g.Create([]*person{ada, grace}).Error)
+	a, o := ada, grace
+	of := func(name string) *Association { return g.Model(ada).Association(name) }
 	for name, want := range map[string]int64{"Company": 1, "Passport": 1, "Orders": 2, "Pictures": 2, "Detail": 1, "Manager": 1, "Team": 2, "Tags": 2, "Clubs": 1, "Friends": 2} {
 		equal(t, name, of(name).Count(), want)
-		equal(t, name+" of both", g.Model([]P{ada, grace}).Association(name).Count(), 2*want)
+		equal(t, name+" of both", g.Model([]*person{ada, grace}).Association(name).Count(), 2*want)
 	}
 	var (
-		orders  []order[T]
-		friends []P
-		tags    []tag[T]
-		firm    company[T]
+		orders  []order
+		friends []*person
+		tags    []tag
+		firm    company
 	)
 	must(t, of("Orders").Find(&orders, "id = ?", a.Orders[1].ID))
 	must(t, of("Friends").Find(&friends))
-	must(t, of("Tags").Find(&tags, []T{a.Tags[0].ID, o.Tags[0].ID}))
+	must(t, of("Tags").Find(&tags, []ID{a.Tags[0].ID, o.Tags[0].ID}))
 	must(t, of("Company").Find(&firm))
-	equal(t, "Find", []any{orders, len(friends), tags, firm}, []any{a.Orders[1:], 2, []tag[T]{*a.Tags[0]}, *a.Company})
+	equal(t, "Find", []any{orders, len(friends), tags, firm}, []any{a.Orders[1:], 2, []tag{*a.Tags[0]}, *a.Company})
 
 	// Belongs to.
-	fresh := company[T]{Name: "fresh"}
+	fresh := company{Name: "fresh"}
 	must(t, of("Company").Replace(&fresh))
 	if fresh.ID.IsZero() || *a.CompanyID != fresh.ID {
 		t.Errorf("Replace of the company: got %v and %v", fresh.ID, a.CompanyID)
@@ -230,19 +230,19 @@ func (k of[T, P]) associations(t *testing.T, g *gorm.DB) {
 	counts(t, g, "people where name = 'Ada' and company_id is not null and manager_id is not null", 1)
 
 	// Has one and has many. Removed rows stay, with a NULL foreign key.
-	must(t, of("Passport").Replace(&passport[T]{Number: "fresh"}))
+	must(t, of("Passport").Replace(&passport{Number: "fresh"}))
 	if a.Passport.ID.IsZero() || a.Passport.PersonID != a.ID {
 		t.Errorf("Replace of the passport: got %+v", a.Passport)
 	}
 	counts(t, g, "passports where person_id is null", 1)
 	brass := a.Orders[1]
-	must(t, of("Orders").Delete(&order[T]{ID: brass.ID}))
+	must(t, of("Orders").Delete(&order{ID: brass.ID}))
 	if len(a.Orders) != 1 || a.Orders[0].ID == brass.ID {
 		t.Errorf("Delete of an order: left %v", a.Orders)
 	}
 	counts(t, g, "orders where person_id is null and item = 'brass'", 1)
-	finds(t, "removed order", g.Where("id = ?", brass.ID), order[T]{ID: brass.ID, Item: "brass"})
-	must(t, of("Orders").Replace([]order[T]{{Item: "silk"}, {ID: brass.ID, Item: "brass"}}))
+	finds(t, "removed order", g.Where("id = ?", brass.ID), order{ID: brass.ID, Item: "brass"})
+	must(t, of("Orders").Replace([]order{{Item: "silk"}, {ID: brass.ID, Item: "brass"}}))
 	if len(a.Orders) != 2 || a.Orders[0].ID.IsZero() || a.Orders[1].ID != brass.ID || a.Orders[0].PersonID != a.ID || a.Orders[1].PersonID != a.ID {
 		t.Errorf("Replace of the orders: got %+v", a.Orders)
 	}
@@ -257,30 +257,30 @@ func (k of[T, P]) associations(t *testing.T, g *gorm.DB) {
 
 	// Many to many.
 	poet := a.Tags[1]
-	must(t, of("Tags").Delete(&tag[T]{ID: a.Tags[0].ID}))
-	must(t, of("Tags").Append(&tag[T]{Name: "third"}, o.Tags[0]))
+	must(t, of("Tags").Delete(&tag{ID: a.Tags[0].ID}))
+	must(t, of("Tags").Append(&tag{Name: "third"}, o.Tags[0]))
 	if len(a.Tags) != 3 || a.Tags[0].ID != poet.ID || a.Tags[1].ID.IsZero() {
 		t.Errorf("Append of tags: got %v", a.Tags)
 	}
 	must(t, of("Tags").Replace(poet))
-	must(t, of("Clubs").Replace(&club[T]{Name: "new"}, o.Clubs[0]))
+	must(t, of("Clubs").Replace(&club{Name: "new"}, o.Clubs[0]))
 	must(t, of("Friends").Clear())
 	equal(t, "tags, clubs and friends that are left", [3]int64{of("Tags").Count(), of("Clubs").Count(), of("Friends").Count()}, [3]int64{1, 2, 0})
 	counts(t, g, "person_tags", 2+1)
 	counts(t, g, "memberships", 1+2)
 	counts(t, g, "friendships", 2)
 	counts(t, g, "tags", 5)
-	var ids []T
-	must(t, g.Model(&membership[T]{}).Pluck("id", &ids).Error)
-	slices.SortFunc(ids, T.Compare)
-	if ids = slices.Compact(ids); len(ids) != 3 || slices.Contains(ids, *new(T)) {
+	var ids []ID
+	must(t, g.Model(&membership{}).Pluck("id", &ids).Error)
+	slices.SortFunc(ids, ID.Compare)
+	if ids = slices.Compact(ids); len(ids) != 3 || slices.Contains(ids, ID{}) {
 		t.Errorf("IDs of memberships = %v, want 3", ids)
 	}
 
 	// Append gives IDs to new rows in every kind of association.
-	image, pass, grown := picture[T]{File: "new"}, passport[T]{Number: "new"}, club[T]{Name: "grown"}
+	image, pass, grown := picture{File: "new"}, passport{Number: "new"}, club{Name: "grown"}
 	for name, row := range map[string]any{
-		"Orders": map[string]any{"item": "new"}, "Pictures": &image, "Passport": &pass, "Clubs": &grown, "Friends": k.named("new"), "Manager": k.named("chief"),
+		"Orders": map[string]any{"item": "new"}, "Pictures": &image, "Passport": &pass, "Clubs": &grown, "Friends": named("new"), "Manager": named("chief"),
 	} {
 		must(t, g.Model(grace).Association(name).Append(row))
 	}
@@ -292,78 +292,77 @@ func (k of[T, P]) associations(t *testing.T, g *gorm.DB) {
 	} {
 		counts(t, g, "people p join "+row, 1)
 	}
-	for row, want := range map[string]T{"pictures where file = 'new'": image.ID, "passports where number = 'new'": pass.ID, "clubs where name = 'grown'": grown.ID} {
+	for row, want := range map[string]ID{"pictures where file = 'new'": image.ID, "passports where number = 'new'": pass.ID, "clubs where name = 'grown'": grown.ID} {
 		plucks(t, row, g.Raw("select id from "+row), "id", want)
 	}
 	for _, table := range []string{"orders", "pictures", "passports", "people", "clubs", "memberships"} {
-		plucks[T](t, "rows of "+table+" without an ID", g.Table(table).Where("id = ?", *new(T)), "id")
+		plucks[ID](t, "rows of "+table+" without an ID", g.Table(table).Where("id = ?", ID{}), "id")
 	}
 }
 
 // Updates set foreign keys, also to NULL.
-func (k of[T, P]) changes(t *testing.T, g *gorm.DB) {
-	one, two := company[T]{Name: "one"}, company[T]{Name: "two"}
-	must(t, g.Create([]*company[T]{&one, &two}).Error)
-	boss, next := k.named("boss"), k.named("next")
-	must(t, g.Create([]P{boss, next}).Error)
-	b, n := k.in(boss).ID, k.in(next).ID
+func (k *Kind) changes(t *testing.T, g *DB) {
+	one, two := company{Name: "one"}, company{Name: "two"}
+	must(t, g.Create([]*company{&one, &two}).Error)
+	boss, next := named("boss"), named("next")
+	must(t, g.Create([]*person{boss, next}).Error)
+	b, n := boss.ID, next.ID
 
 	type change struct {
-		do               func(ada P, tx *gorm.DB) *gorm.DB
-		company, manager T // zero means NULL
+		do               func(ada *person, tx *DB) *DB
+		company, manager ID // zero means NULL
 	}
-	updates := func(values any) func(P, *gorm.DB) *gorm.DB {
-		return func(_ P, tx *gorm.DB) *gorm.DB { return tx.Updates(values) }
+	updates := func(values any) func(*person, *DB) *DB {
+		return func(_ *person, tx *DB) *DB { return tx.Updates(values) }
 	}
-	var null T
-	in := k.in
+	var null ID
 	for name, c := range map[string]change{
-		"struct":            {updates(k.newPerson(Person[T, P]{CompanyID: &two.ID, ManagerID: sqltypes.OptionalOf(n)})), two.ID, n},
-		"struct with zeros": {updates(k.newPerson(Person[T, P]{Name: "x"})), one.ID, b},
-		"selected zeros": {func(_ P, tx *gorm.DB) *gorm.DB {
-			return tx.Select("CompanyID", "ManagerID").Updates(k.blank())
+		"struct":            {updates(newPerson(fields{CompanyID: &two.ID, ManagerID: sqltypes.OptionalOf(n)})), two.ID, n},
+		"struct with zeros": {updates(newPerson(fields{Name: "x"})), one.ID, b},
+		"selected zeros": {func(_ *person, tx *DB) *DB {
+			return tx.Select("CompanyID", "ManagerID").Updates(&person{})
 		}, null, null},
 		"map":                 {updates(map[string]any{"company_id": two.ID, "manager_id": n}), two.ID, n},
 		"map of pointers":     {updates(map[string]any{"company_id": &two.ID, "manager_id": &n}), two.ID, n},
-		"map of wrapped IDs":  {updates(map[string]any{"CompanyID": sql.Null[T]{V: two.ID, Valid: true}, "ManagerID": sqltypes.OptionalOf(n)}), two.ID, n},
+		"map of wrapped IDs":  {updates(map[string]any{"CompanyID": sql.Null[ID]{V: two.ID, Valid: true}, "ManagerID": sqltypes.OptionalOf(n)}), two.ID, n},
 		"map of nil":          {updates(map[string]any{"company_id": nil, "manager_id": nil}), null, null},
-		"map of nil pointers": {updates(map[string]any{"company_id": (*T)(nil), "manager_id": (*T)(nil)}), null, null},
-		"map of wrapped NULL": {updates(map[string]any{"company_id": sql.Null[T]{}, "manager_id": sqltypes.Optional[T]{}}), null, null},
-		"Update":              {func(_ P, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", two.ID) }, two.ID, b},
-		"Update, nil":         {func(_ P, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", (*T)(nil)) }, null, b},
-		"UpdateColumn":        {func(_ P, tx *gorm.DB) *gorm.DB { return tx.UpdateColumn("manager_id", sqltypes.OptionalOf(n)) }, one.ID, n},
-		"UpdateColumns": {func(_ P, tx *gorm.DB) *gorm.DB {
-			return tx.UpdateColumns(k.newPerson(Person[T, P]{CompanyID: &two.ID}))
+		"map of nil pointers": {updates(map[string]any{"company_id": (*ID)(nil), "manager_id": (*ID)(nil)}), null, null},
+		"map of wrapped NULL": {updates(map[string]any{"company_id": sql.Null[ID]{}, "manager_id": sqltypes.Optional[ID]{}}), null, null},
+		"Update":              {func(_ *person, tx *DB) *DB { return tx.Update("company_id", two.ID) }, two.ID, b},
+		"Update, nil":         {func(_ *person, tx *DB) *DB { return tx.Update("company_id", (*ID)(nil)) }, null, b},
+		"UpdateColumn":        {func(_ *person, tx *DB) *DB { return tx.UpdateColumn("manager_id", sqltypes.OptionalOf(n)) }, one.ID, n},
+		"UpdateColumns": {func(_ *person, tx *DB) *DB {
+			return tx.UpdateColumns(newPerson(fields{CompanyID: &two.ID}))
 		}, two.ID, b},
-		"expression": {func(_ P, tx *gorm.DB) *gorm.DB {
+		"expression": {func(_ *person, tx *DB) *DB {
 			return tx.Update("manager_id", gorm.Expr("CASE WHEN manager_id = ? THEN ? ELSE manager_id END", b, n))
 		}, one.ID, n},
-		"subquery": {func(_ P, tx *gorm.DB) *gorm.DB {
-			return tx.Update("company_id", g.Model(&company[T]{}).Select("id").Where("id = ?", two.ID))
+		"subquery": {func(_ *person, tx *DB) *DB {
+			return tx.Update("company_id", g.Model(&company{}).Select("id").Where("id = ?", two.ID))
 		}, two.ID, b},
-		"Save": {func(ada P, _ *gorm.DB) *gorm.DB {
-			in(ada).CompanyID, in(ada).ManagerID = nil, sqltypes.OptionalOf(n)
+		"Save": {func(ada *person, _ *DB) *DB {
+			ada.CompanyID, ada.ManagerID = nil, sqltypes.OptionalOf(n)
 			return g.Save(ada)
 		}, null, n},
-		"Save of associations": {func(ada P, _ *gorm.DB) *gorm.DB {
-			in(ada).Company, in(ada).Manager = &two, next
+		"Save of associations": {func(ada *person, _ *DB) *DB {
+			ada.Company, ada.Manager = &two, next
 			return g.Save(ada)
 		}, two.ID, n},
 	} {
 		// Use separate variables, because GORM writes through the pointer of a foreign key.
 		first, second := one.ID, one.ID
-		ada := k.newPerson(Person[T, P]{Name: "Ada", CompanyID: &first, ManagerID: sqltypes.OptionalOf(b)})
-		bob := k.newPerson(Person[T, P]{Name: "Bob", CompanyID: &second, ManagerID: sqltypes.OptionalOf(b)})
-		must(t, g.Create([]P{ada, bob}).Error)
-		id := in(ada).ID
-		affects(t, name, c.do(ada, g.Model(k.byID(id))), 1)
-		for who, want := range map[T]change{id: c, in(bob).ID: {company: one.ID, manager: b}} {
-			row := g.Model(k.blank()).Where("id = ?", who).Session(&gorm.Session{})
-			plucks(t, name, row, "company_id", sql.Null[T]{V: want.company, Valid: !want.company.IsZero()})
-			plucks(t, name, row, "manager_id", sql.Null[T]{V: want.manager, Valid: !want.manager.IsZero()})
+		ada := newPerson(fields{Name: "Ada", CompanyID: &first, ManagerID: sqltypes.OptionalOf(b)})
+		bob := newPerson(fields{Name: "Bob", CompanyID: &second, ManagerID: sqltypes.OptionalOf(b)})
+		must(t, g.Create([]*person{ada, bob}).Error)
+		id := ada.ID
+		affects(t, name, c.do(ada, g.Model(personBy(id))), 1)
+		for who, want := range map[ID]change{id: c, bob.ID: {company: one.ID, manager: b}} {
+			row := g.Model(&person{}).Where("id = ?", who).Session(&gorm.Session{})
+			plucks(t, name, row, "company_id", sql.Null[ID]{V: want.company, Valid: !want.company.IsZero()})
+			plucks(t, name, row, "manager_id", sql.Null[ID]{V: want.manager, Valid: !want.manager.IsZero()})
 		}
-		equal(t, name, in(ada).ID, id)
-		must(t, g.Delete([]P{ada, bob}).Error)
+		equal(t, name, ada.ID, id)
+		must(t, g.Delete([]*person{ada, bob}).Error)
 	}
 }
 
@@ -391,71 +390,69 @@ func (ticket) GormDataType() string { return "bigint" }
 
 // The plugin fills a public ID beside a serial key, and the structs get the IDs of the
 // stored rows.
-func TestPublicIDs(t *testing.T) {
-	onClients(t, wideClients, func(t *testing.T, g *gorm.DB) {
-		gen := must1(t, idtest.Snowflake.NewGenerator)
-		tickets := idtype.MapGenerator(gen, func(id idtype.Snowflake) ticket { return ticket(id) })
-		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Sno.NewGenerator)), gormplugin.For(tickets), gormplugin.Named("tickets", tickets))))
-		models := []any{&subscriber{}, &reading{}}
-		must(t, g.AutoMigrate(models...))
-		if isPostgres(g) {
-			checkColumns(t, g, map[string]map[string]string{"subscribers": {"public_id": "uuid", "ticket": "bigint", "code": "text"}, "readings": {"id": "bigint"}})
-			equal(t, "the second AutoMigrate", alterations(t, g, models...), nil)
-		}
+func PublicIDs(t *testing.T, g *DB) {
+	gen := must1(t, idtest.Snowflake.NewGenerator)
+	tickets := idtype.MapGenerator(gen, func(id idtype.Snowflake) ticket { return ticket(id) })
+	g.use(t, gormplugin.For(must1(t, idtest.Sno.NewGenerator)), gormplugin.For(tickets), gormplugin.Named("tickets", tickets))
+	models := []any{&subscriber{}, &reading{}}
+	must(t, g.AutoMigrate(models...))
+	if isPostgres(g) {
+		checkColumns(t, g, map[string]map[string]string{"subscribers": {"public_id": "uuid", "ticket": "bigint", "code": "text"}, "readings": {"id": "bigint"}})
+		equal(t, "the second AutoMigrate", alterations(t, g, models...), nil)
+	}
 
-		a := subscriber{Email: "a", Name: "a", Readings: []reading{{}, {}}}
-		must(t, g.Create(&a).Error)
-		if a.ID == 0 || a.PublicID.IsZero() || a.PublicID.Untyped().Meta() != 'c' || a.Ticket == 0 || a.Code.IsZero() || a.Readings[1].ID == 0 || a.Readings[1].OwnerID != a.PublicID {
-			t.Errorf("created %+v", a)
-		}
-		batch := []subscriber{{Email: "b"}, {Email: "c"}, {Email: "d"}}
-		must(t, g.CreateInBatches(&batch, 2).Error)
-		checkStored(t, g, append(batch, a)...)
-		m := map[string]any{"email": "m"}
-		must(t, g.Model(&subscriber{}).Create(m).Error)
-		var ofMap subscriber
-		must(t, g.First(&ofMap, "email = 'm'").Error)
-		equal(t, "from a map", []any{ofMap.PublicID, ofMap.Ticket}, []any{m["public_id"], m["ticket"]})
+	a := subscriber{Email: "a", Name: "a", Readings: []reading{{}, {}}}
+	must(t, g.Create(&a).Error)
+	if a.ID == 0 || a.PublicID.IsZero() || a.PublicID.Untyped().Meta() != 'c' || a.Ticket == 0 || a.Code.IsZero() || a.Readings[1].ID == 0 || a.Readings[1].OwnerID != a.PublicID {
+		t.Errorf("created %+v", a)
+	}
+	batch := []subscriber{{Email: "b"}, {Email: "c"}, {Email: "d"}}
+	must(t, g.CreateInBatches(&batch, 2).Error)
+	checkStored(t, g, append(batch, a)...)
+	m := map[string]any{"email": "m"}
+	must(t, g.Model(&subscriber{}).Create(m).Error)
+	var ofMap subscriber
+	must(t, g.First(&ofMap, "email = 'm'").Error)
+	equal(t, "from a map", []any{ofMap.PublicID, ofMap.Ticket}, []any{m["public_id"], m["ticket"]})
 
-		// An upsert leaves the public ID of the existing row, and the struct gets it.
-		onEmail := []clause.Column{{Name: "email"}}
-		again := []subscriber{{Email: "a", Name: "again"}, {Email: "e", Name: "new"}}
-		must(t, g.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Create(&again).Error)
-		equal(t, "upsert", again[0], subscriber{ID: a.ID, PublicID: a.PublicID, Ticket: a.Ticket, Code: a.Code, Email: "a", Name: "again"})
-		checkStored(t, g, again...)
-		one := subscriber{Email: "a", Name: "third"}
-		must(t, g.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: clause.AssignmentColumns([]string{"name"})}).Create(&one).Error)
-		equal(t, "upsert", one.PublicID, a.PublicID)
-		checkStored(t, g, one)
-		skipped := subscriber{Email: "a"}
-		must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(&skipped).Error)
-		equal(t, "DO NOTHING", skipped, subscriber{Email: "a"})
+	// An upsert leaves the public ID of the existing row, and the struct gets it.
+	onEmail := []clause.Column{{Name: "email"}}
+	again := []subscriber{{Email: "a", Name: "again"}, {Email: "e", Name: "new"}}
+	must(t, g.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Create(&again).Error)
+	equal(t, "upsert", again[0], subscriber{ID: a.ID, PublicID: a.PublicID, Ticket: a.Ticket, Code: a.Code, Email: "a", Name: "again"})
+	checkStored(t, g, again...)
+	one := subscriber{Email: "a", Name: "third"}
+	must(t, g.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: clause.AssignmentColumns([]string{"name"})}).Create(&one).Error)
+	equal(t, "upsert", one.PublicID, a.PublicID)
+	checkStored(t, g, one)
+	skipped := subscriber{Email: "a"}
+	must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(&skipped).Error)
+	equal(t, "DO NOTHING", skipped, subscriber{Email: "a"})
 
-		// Save updates a row by its serial key, and a slice by an upsert.
-		one.Name = "saved"
-		must(t, g.Save(&one).Error)
-		rows := []subscriber{one, {Email: "f"}}
-		rows[0].Name = "saved again"
-		must(t, g.Save(&rows).Error)
-		equal(t, "Save", rows[0].PublicID, a.PublicID)
-		checkStored(t, g, rows...)
-		must(t, g.Model(&subscriber{ID: one.ID}).Updates(subscriber{Name: "updated"}).Error)
-		one.Name = "updated"
-		checkStored(t, g, one)
-		plucks(t, "by the public ID", g.Model(&subscriber{}).Where("public_id = ?", a.PublicID), "name", "updated")
-		// An update stores zero, and generates no ID.
-		must(t, g.Model(&subscriber{ID: one.ID}).Update("ticket", 0).Error)
-		one.Ticket = 0
-		checkStored(t, g, one)
-		must(t, g.Model(&subscriber{ID: one.ID}).Update("ticket", 7).Error)
-		must(t, g.Model(&subscriber{ID: one.ID}).Select("Code", "Ticket").Updates(subscriber{}).Error)
-		one.Code = sqltypes.SnoText{}
-		checkStored(t, g, one)
-	})
+	// Save updates a row by its serial key, and a slice by an upsert.
+	one.Name = "saved"
+	must(t, g.Save(&one).Error)
+	rows := []subscriber{one, {Email: "f"}}
+	rows[0].Name = "saved again"
+	must(t, g.Save(&rows).Error)
+	equal(t, "Save", rows[0].PublicID, a.PublicID)
+	checkStored(t, g, rows...)
+	must(t, g.Model(&subscriber{ID: one.ID}).Updates(subscriber{Name: "updated"}).Error)
+	one.Name = "updated"
+	checkStored(t, g, one)
+	plucks(t, "by the public ID", g.Model(&subscriber{}).Where("public_id = ?", a.PublicID), "name", "updated")
+	// An update stores zero, and generates no ID.
+	must(t, g.Model(&subscriber{ID: one.ID}).Update("ticket", 0).Error)
+	one.Ticket = 0
+	checkStored(t, g, one)
+	must(t, g.Model(&subscriber{ID: one.ID}).Update("ticket", 7).Error)
+	must(t, g.Model(&subscriber{ID: one.ID}).Select("Code", "Ticket").Updates(subscriber{}).Error)
+	one.Code = sqltypes.SnoText{}
+	checkStored(t, g, one)
 }
 
 // checkStored checks that the table has the rows.
-func checkStored(t *testing.T, g *gorm.DB, rows ...subscriber) {
+func checkStored(t *testing.T, g *DB, rows ...subscriber) {
 	t.Helper()
 	for _, want := range rows {
 		want.Readings = nil

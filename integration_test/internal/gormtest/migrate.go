@@ -1,12 +1,10 @@
-package gorm
+package gormtest
 
 import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,16 +13,14 @@ import (
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 
-	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
 // A forms row has IDs in columns of types that a tag declares. The type "key" is a domain. The
 // test of forms has the types of the other columns.
-type forms[T sqltypes.ID] struct {
+type formsOf[T sqltypes.ID] struct {
 	ID      T
 	Varchar sqltypes.Text[T] `gorm:"type:varchar(40)"`
 	Char    sqltypes.Text[T] `gorm:"type:char(40)"`
@@ -33,17 +29,17 @@ type forms[T sqltypes.ID] struct {
 	NullDom sql.Null[T] `gorm:"type:key"`
 }
 
-func (forms[T]) TableName() string { return "forms" }
+func (formsOf[T]) TableName() string { return "forms" }
 
 // AutoMigrate creates columns of the types that the ID types declare. A second AutoMigrate
 // changes nothing.
-func (k of[T, P]) migrate(t *testing.T, g *gorm.DB) {
+func (k *Kind) migrate(t *testing.T, g *DB) {
 	varchar, char := "varchar(40)", "char(40)"
 	if isPostgres(g) {
 		varchar, char = "character varying(40)", "character(40)"
 		must(t, g.Exec("create domain key as "+k.Column).Error)
 	}
-	models := append(k.graphModels(), &owner[T]{}, &profile[T]{}, &account[T]{}, &item[T]{}, &forms[T]{})
+	models := append(graphModels(), &owner{}, &profile{}, &account{}, &item{}, &forms{})
 	must(t, g.AutoMigrate(models...))
 
 	checkColumns(t, g, map[string]map[string]string{
@@ -73,15 +69,15 @@ func (k of[T, P]) migrate(t *testing.T, g *gorm.DB) {
 
 	// The columns store the values of their fields.
 	id := k.ids(t, 1)[0]
-	txt, null := sqltypes.TextOf(id), sql.Null[T]{V: id, Valid: true}
-	in := forms[T]{Varchar: txt, Char: txt, Bytes: sqltypes.SnoBytesOf(idtype.Sno{9: 1}), Domain: id, NullDom: null}
+	txt, null := sqltypes.TextOf(id), sql.Null[ID]{V: id, Valid: true}
+	in := forms{Varchar: txt, Char: txt, Bytes: sqltypes.SnoBytesOf(idtype.Sno{9: 1}), Domain: id, NullDom: null}
 	must(t, g.Create(&in).Error)
 	finds(t, "stored", g.Where("id = ?", in.ID), in)
 }
 
 // checkForeignKeys compares the foreign keys, which exist only between columns
 // of equal types.
-func (k of[T, P]) checkForeignKeys(t *testing.T, g *gorm.DB) {
+func (k *Kind) checkForeignKeys(t *testing.T, g *DB) {
 	t.Helper()
 	if !isPostgres(g) {
 		return // SQLite has no catalog of the columns of foreign keys
@@ -123,7 +119,7 @@ func (otherUUID) GormDataType() string { return "uuid" }
 var randomUUIDs = []otherUUID{"f47ac10b-58cc-4372-a567-0e02b2c3d479", "0b6ccd2c-9b56-4a5c-8ab4-4b4b5d6c1f0e"}
 
 // keyColumn returns the type and the default of a column in Postgres.
-func keyColumn(t *testing.T, g *gorm.DB, table, column string) string {
+func keyColumn(t *testing.T, g *DB, table, column string) string {
 	t.Helper()
 	var got string
 	must(t, g.Raw(`select data_type || ' ' || coalesce(column_default, identity_generation, '')
@@ -134,22 +130,22 @@ func keyColumn(t *testing.T, g *gorm.DB, table, column string) string {
 // The key of an existing model can get an ID type. The numbers of a sequence are valid IDs. They
 // sort before all generated IDs, except with Spread64. AutoMigrate changes nothing, not even the
 // default, which older programs still use.
-func (k of[T, P]) movedFromNumbers(t *testing.T, g *gorm.DB) {
+func (k *Kind) movedFromNumbers(t *testing.T, g *DB) {
 	must(t, g.AutoMigrate(&patron[int64]{}, &loan[int64]{}))
 	old := patron[int64]{Name: "old", Loans: []loan[int64]{{Title: "old"}}}
 	must(t, g.Create(&old).Error)
 	equal(t, "the first IDs of the sequences", []int64{old.ID, old.Loans[0].ID}, []int64{1, 1})
 
-	if s := alterations(t, g, &patron[T]{}, &loan[T]{}); isPostgres(g) && len(s) > 0 {
+	if s := alterations(t, g, &patron[ID]{}, &loan[ID]{}); isPostgres(g) && len(s) > 0 {
 		t.Errorf("AutoMigrate changed %q", s)
 	}
-	equal(t, "a second AutoMigrate", alterations(t, g, &patron[T]{}, &loan[T]{}), nil)
+	equal(t, "a second AutoMigrate", alterations(t, g, &patron[ID]{}, &loan[ID]{}), nil)
 
-	fresh := patron[T]{Name: "new", Loans: []loan[T]{{Title: "new"}}}
+	fresh := patron[ID]{Name: "new", Loans: []loan[ID]{{Title: "new"}}}
 	must(t, g.Create(&fresh).Error)
-	var first patron[T]
+	var first patron[ID]
 	must(t, g.Preload("Loans").Take(&first, "name = ?", "old").Error)
-	equal(t, "the old row", []string{k.Stored(first.ID), k.Stored(first.Loans[0].ID), k.Stored(first.Loans[0].PatronID)}, []string{"1", "1", "1"})
+	equal(t, "the old row", []string{k.stored(first.ID), k.stored(first.Loans[0].ID), k.stored(first.Loans[0].PatronID)}, []string{"1", "1", "1"})
 	if isPostgres(g) {
 		for _, table := range []string{"patrons", "loans"} {
 			equal(t, table, keyColumn(t, g, table, "id"), "bigint nextval('"+table+"_id_seq'::regclass)")
@@ -158,62 +154,62 @@ func (k of[T, P]) movedFromNumbers(t *testing.T, g *gorm.DB) {
 		// An older program still uses the sequence.
 		late := patron[int64]{Name: "late"}
 		must(t, g.Create(&late).Error)
-		var n patron[T]
+		var n patron[ID]
 		must(t, g.Take(&n, "name = ?", "late").Error)
-		equal(t, "older program", []string{fmt.Sprint(late.ID), k.Stored(n.ID)}, []string{"2", "2"})
+		equal(t, "older program", []string{fmt.Sprint(late.ID), k.stored(n.ID)}, []string{"2", "2"})
 		must(t, g.Delete(&late).Error)
 	}
 
 	// Queries treat old and new rows alike.
-	must(t, g.Create(&loan[T]{Title: "mixed", PatronID: first.ID, HeirID: &fresh.ID}).Error)
+	must(t, g.Create(&loan[ID]{Title: "mixed", PatronID: first.ID, HeirID: &fresh.ID}).Error)
 	must(t, g.Model(&first).Update("name", "renamed").Error)
-	var loans []loan[T]
+	var loans []loan[ID]
 	must(t, g.Joins("Heir").Order("title").Find(&loans, "patron_id = ?", first.ID).Error)
 	if len(loans) != 2 || loans[0].Heir == nil || loans[1].Heir != nil {
 		t.Errorf("got loans %+v, want one with an heir", loans)
 	}
-	fails(t, "loan without a patron", g.Create(&loan[T]{Title: "of nobody", PatronID: k.ids(t, 1)[0]}).Error, nil, "")
-	if k.Layout != nil {
-		plucks(t, "IDs", g.Model(&patron[T]{}).Order("id"), "id", first.ID, fresh.ID)
+	fails(t, "loan without a patron", g.Create(&loan[ID]{Title: "of nobody", PatronID: k.ids(t, 1)[0]}).Error, nil, "")
+	if k.byTime() {
+		plucks(t, "IDs", g.Model(&patron[ID]{}).Order("id"), "id", first.ID, fresh.ID)
 	}
-	plucks(t, "the new ID", g.Model(&patron[T]{}).Where("name = ?", "new"), "id", fresh.ID)
+	plucks(t, "the new ID", g.Model(&patron[ID]{}).Where("name = ?", "new"), "id", fresh.ID)
 	counts(t, g, "patrons", 2)
 }
 
 // AutoMigrate doesn't alter primary keys, so keys of 32 bits keep their type. Inserts fail until
 // an ALTER TABLE changes it to bigint.
-func (k of[T, P]) movedFromSerial(t *testing.T, g *gorm.DB) {
+func (k *Kind) movedFromSerial(t *testing.T, g *DB) {
 	must(t, g.AutoMigrate(&patron[int32]{}, &loan[int32]{}))
 	must(t, g.Create(&patron[int32]{Name: "old", Loans: []loan[int32]{{Title: "old"}}}).Error)
 	want := []string{
 		`ALTER TABLE "loans" ALTER COLUMN "patron_id" TYPE bigint USING "patron_id"::bigint`,
 		`ALTER TABLE "loans" ALTER COLUMN "heir_id" TYPE bigint USING "heir_id"::bigint`,
 	}
-	equal(t, "AutoMigrate", alterations(t, g, &patron[T]{}, &loan[T]{}), want)
+	equal(t, "AutoMigrate", alterations(t, g, &patron[ID]{}, &loan[ID]{}), want)
 	if got := keyColumn(t, g, "patrons", "id"); !strings.HasPrefix(got, "integer nextval") {
 		t.Errorf("the key is %s, want integer", got)
 	}
-	p := patron[T]{Name: "new"}
+	p := patron[ID]{Name: "new"}
 	fails(t, "Create in a column of type integer", g.Create(&p).Error, nil, "")
 	must(t, g.Exec("alter table patrons alter column id type bigint").Error)
 	must(t, g.Create(&p).Error)
-	plucks(t, "both rows", g.Model(&patron[T]{}).Where("id = ? OR id = 1", p.ID).Order("name"), "name", "new", "old")
+	plucks(t, "both rows", g.Model(&patron[ID]{}).Where("id = ? OR id = 1", p.ID).Order("name"), "name", "new", "old")
 }
 
 // An identity column accepts IDs, unless it is GENERATED ALWAYS.
-func (k of[T, P]) movedFromIdentity(t *testing.T, g *gorm.DB) {
+func (k *Kind) movedFromIdentity(t *testing.T, g *DB) {
 	must(t, g.Exec("create table patrons (id bigint generated always as identity primary key, name text)").Error)
-	equal(t, "AutoMigrate", alterations(t, g, &patron[T]{}), nil)
-	p := patron[T]{Name: "new"}
+	equal(t, "AutoMigrate", alterations(t, g, &patron[ID]{}), nil)
+	p := patron[ID]{Name: "new"}
 	fails(t, "GENERATED ALWAYS", g.Create(&p).Error, nil, "non-DEFAULT value")
 	must(t, g.Exec("alter table patrons alter column id set generated by default").Error)
 	must(t, g.Create(&p).Error)
-	plucks(t, "GENERATED BY DEFAULT", g.Model(&patron[T]{}), "id", p.ID)
+	plucks(t, "GENERATED BY DEFAULT", g.Model(&patron[ID]{}), "id", p.ID)
 }
 
 // A uuid column with other UUIDs keeps its type. Reading such a UUID as a Sno fails with a clear
 // error, and as a UUID it succeeds. New rows work, and so do statements that don't read IDs.
-func (k of[T, P]) movedFromUUID(t *testing.T, g *gorm.DB) {
+func (k *Kind) movedFromUUID(t *testing.T, g *DB) {
 	must(t, g.AutoMigrate(&patron[otherUUID]{}, &loan[otherUUID]{}))
 	if isPostgres(g) {
 		must(t, g.Exec("alter table patrons alter column id set default gen_random_uuid()").Error)
@@ -221,24 +217,24 @@ func (k of[T, P]) movedFromUUID(t *testing.T, g *gorm.DB) {
 	must(t, g.Create(&patron[otherUUID]{ID: randomUUIDs[0], Name: "old", Loans: []loan[otherUUID]{{ID: randomUUIDs[1], Title: "old"}}}).Error)
 
 	for range 2 {
-		equal(t, "AutoMigrate", alterations(t, g, &patron[T]{}, &loan[T]{}), nil)
+		equal(t, "AutoMigrate", alterations(t, g, &patron[ID]{}, &loan[ID]{}), nil)
 	}
 	if isPostgres(g) {
 		equal(t, "the key", keyColumn(t, g, "patrons", "id"), "uuid gen_random_uuid()")
 	}
-	p := patron[T]{Name: "new", Loans: []loan[T]{{Title: "new"}}}
+	p := patron[ID]{Name: "new", Loans: []loan[ID]{{Title: "new"}}}
 	must(t, g.Create(&p).Error)
 	finds(t, "new", g.Preload("Loans").Where("id = ?", p.ID), p)
 
 	var (
-		all   []patron[T]
-		loans []loan[T]
-		ids   []T
+		all   []patron[ID]
+		loans []loan[ID]
+		ids   []ID
 	)
 	for name, err := range map[string]error{
 		"Find":        g.Find(&all).Error,
-		"First":       g.First(&patron[T]{}, "name = ?", "old").Error,
-		"Pluck":       g.Model(&patron[T]{}).Pluck("id", &ids).Error,
+		"First":       g.First(&patron[ID]{}, "name = ?", "old").Error,
+		"Pluck":       g.Model(&patron[ID]{}).Pluck("id", &ids).Error,
 		"foreign key": g.Select("patron_id").Find(&loans).Error,
 	} {
 		if k.holdsAnyUUID() {
@@ -247,41 +243,40 @@ func (k of[T, P]) movedFromUUID(t *testing.T, g *gorm.DB) {
 			fails(t, name, err, idtype.ErrNotSno, string(randomUUIDs[0]))
 		}
 	}
-	if k.holdsAnyUUID() && (len(all) != 2 || !slices.ContainsFunc(ids, func(id T) bool { return k.Stored(id) == string(randomUUIDs[0]) }) || len(loans) != 2) {
+	if k.holdsAnyUUID() && (len(all) != 2 || !slices.ContainsFunc(ids, func(id ID) bool { return k.stored(id) == string(randomUUIDs[0]) }) || len(loans) != 2) {
 		t.Errorf("got %+v, the IDs %v and %+v, want the old and the new row", all, ids, loans)
 	}
 	counts(t, g, "patrons", 2)
-	affects(t, "Update", g.Model(&patron[T]{}).Where("name = ?", "old").Update("name", "renamed"), 1)
+	affects(t, "Update", g.Model(&patron[ID]{}).Where("name = ?", "old").Update("name", "renamed"), 1)
 	// The old program can read all rows.
-	plucks(t, "patrons", g.Model(&patron[otherUUID]{}).Order("name"), "id", otherUUID(k.Stored(p.ID)), randomUUIDs[0])
+	plucks(t, "patrons", g.Model(&patron[otherUUID]{}).Order("name"), "id", otherUUID(k.stored(p.ID)), randomUUIDs[0])
 	var old patron[otherUUID]
 	must(t, g.Preload("Loans").First(&old, "name = ?", "renamed").Error)
 	equal(t, "the old row", []otherUUID{old.ID, old.Loans[0].ID}, randomUUIDs)
 }
 
-// holdsAnyUUID reports whether T is a UUID.
-func (of[T, P]) holdsAnyUUID() bool {
-	var id T
-	return any(&id).(sql.Scanner).Scan(string(randomUUIDs[0])) == nil
+// holdsAnyUUID reports whether ID is a UUID.
+func (k *Kind) holdsAnyUUID() bool {
+	return k.real(new(ID)).(sql.Scanner).Scan(string(randomUUIDs[0])) == nil
 }
 
 // The tags of a field take precedence over the column type of its Go type.
-func (k of[T, P]) columnTags(t *testing.T, g *gorm.DB) {
+func (k *Kind) columnTags(t *testing.T, g *DB) {
 	type noIncrement struct {
-		ID T `gorm:"primaryKey;autoIncrement:false"`
+		ID ID `gorm:"primaryKey;autoIncrement:false"`
 	}
 	type increment struct {
-		ID T `gorm:"primaryKey;autoIncrement"`
+		ID ID `gorm:"primaryKey;autoIncrement"`
 	}
 	type sized struct {
-		ID   T `gorm:"size:32"`
-		Code T `gorm:"size:16;not null"`
+		ID   ID `gorm:"size:32"`
+		Code ID `gorm:"size:16;not null"`
 	}
 	type typed struct {
-		ID    sqltypes.Text[T]                    `gorm:"type:varchar(40)"`
-		Code  T                                   `gorm:"type:varchar(50)"`
-		Other sqltypes.Optional[sqltypes.Text[T]] `gorm:"type:varchar(60)"`
-		None  *sqltypes.Text[T]                   `gorm:"type:varchar(70);not null"`
+		ID    sqltypes.Text[ID]                    `gorm:"type:varchar(40)"`
+		Code  ID                                   `gorm:"type:varchar(50)"`
+		Other sqltypes.Optional[sqltypes.Text[ID]] `gorm:"type:varchar(60)"`
+		None  *sqltypes.Text[ID]                   `gorm:"type:varchar(70);not null"`
 	}
 	serial := "bigserial"
 	if k.Column == "uuid" || !k.plain() {
@@ -321,7 +316,7 @@ func (k of[T, P]) columnTags(t *testing.T, g *gorm.DB) {
 		row := increment{}
 		must(t, g.Table("counted").Create(&row).Error)
 		var found increment
-		if err := g.Table("counted").First(&found).Error; err != nil || found != row || row.ID.IsZero() || k.Stored(row.ID) == "1" {
+		if err := g.Table("counted").First(&found).Error; err != nil || found != row || row.ID.IsZero() || k.stored(row.ID) == "1" {
 			t.Errorf("autoIncrement: got %v, %v, want %v, from the generator", found, err, row)
 		}
 	}
@@ -356,41 +351,17 @@ type (
 
 // A model can have columns of domains: AutoMigrate creates them, the plugin fills the keys,
 // and the database fills the columns that have defaults.
-func TestDomains(t *testing.T) {
-	onInstalled(t, func(t *testing.T, g *gorm.DB) {
-		must(t, g.Use(gormplugin.New(bindings(t)...)))
-		domainModel[domainSnowflake](t, g, "snowflake")
-		domainModel[domainSno](t, g, "sno")
-		domainModel[domainSnoText](t, g, "sno_as_text")
-	})
+func Domains(t *testing.T, g *DB) {
+	g.use(t, bindings(t)...)
+	domainModel[domainSnowflake](t, g, "snowflake")
+	domainModel[domainSno](t, g, "sno")
+	domainModel[domainSnoText](t, g, "sno_as_text")
 }
 
-// defaultNode is the node number of the defaults.
-const defaultNode = 1023
-
-// installed is a database with the project's SQL.
-var installed = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
-	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
-	db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', %[1]d, 'defaults'), sortkey.reserve_node('sno', %[1]d, 'defaults')", defaultNode))
-})
-
-// onInstalled runs a test with the clients of Postgres. New sessions have the node number.
-func onInstalled(t *testing.T, f func(t *testing.T, g *gorm.DB)) {
-	for _, client := range postgresClients { // SQLite has no domains
-		t.Run(client, func(t *testing.T) {
-			t.Parallel()
-			installed.One(t, func(t *testing.T, db *pgtest.DB) {
-				db.Exec(t, fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = %d", db.Name, defaultNode))
-				f(t, openGORM(t, db, client))
-			})
-		})
-	}
-}
-
-func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
+func domainModel[M any](t *testing.T, g *DB, domain string) {
 	t.Helper()
 	must(t, g.AutoMigrate(new(M)))
-	stmt := &gorm.Statement{DB: g}
+	stmt := &gorm.Statement{DB: g.real}
 	must(t, stmt.Parse(new(M)))
 	table := stmt.Schema.Table
 	for _, column := range []string{"id", "parent_id", "made"} {
@@ -441,11 +412,10 @@ func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
 	fails(t, domain+": AutoMigrate with a view", g.AutoMigrate(new(M)), nil, "cannot alter type of a column used by a view")
 
 	// If the dialector declares the domains as aliases of the base types, GORM repeats nothing.
-	pool, err := g.DB()
+	pool := must1(t, g.real.DB)
+	aware, err := gorm.Open(dialector{postgres.New(postgres.Config{Conn: pool}).(*postgres.Dialector)}, &gorm.Config{Logger: g.real.Logger})
 	must(t, err)
-	aware, err := gorm.Open(dialector{postgres.New(postgres.Config{Conn: pool}).(*postgres.Dialector)}, &gorm.Config{Logger: g.Logger})
-	must(t, err)
-	equal(t, domain+": AutoMigrate", alterations(t, aware, new(M)), nil)
+	equal(t, domain+": AutoMigrate", alterations(t, NewDB(aware, g.dialector), new(M)), nil)
 	must(t, g.Exec("DROP VIEW "+table+"_parents").Error)
 }
 
@@ -463,20 +433,12 @@ func (m migrator) GetTypeAliases(name string) []string {
 	return append(slices.Clone(m.Migrator.GetTypeAliases(name)), "sortkey.")
 }
 
-func TestDomainDialectorInDocumentation(t *testing.T) {
-	doc, err := os.ReadFile("../../gormplugin/doc.go")
-	must(t, err)
-	source, err := os.ReadFile("migrate_test.go")
-	must(t, err)
-	code := regexp.MustCompile(`(?s)\ntype dialector struct.*?"sortkey\."\)\n}\n`).FindString(string(source))
-	if text := regexp.MustCompile(`(?m)^//\t?`).ReplaceAllString(string(doc), ""); code == "" || !strings.Contains(text, code) {
-		t.Errorf("the documentation of gormplugin lacks this code:\n%s", code)
-	}
-}
+// DefaultNode is the node number of the defaults.
+const DefaultNode = 1023
 
 // The database can generate the keys: without the plugin, GORM omits a zero key from the
 // INSERT, and reads the default's value back.
-func TestDomainDefaultKey(t *testing.T) {
+func DomainDefaultKey(t *testing.T, g *DB) {
 	type ticket struct {
 		ID   idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake()"`
 		Name string
@@ -485,27 +447,25 @@ func TestDomainDefaultKey(t *testing.T) {
 		ID   idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(7)"`
 		Name string
 	}
-	onInstalled(t, func(t *testing.T, g *gorm.DB) {
-		must(t, g.AutoMigrate(&ticket{}, &note{}))
-		start := time.Now().Add(-time.Minute) // the server's clock may differ
-		tickets, notes := []ticket{{Name: "a"}, {Name: "b"}}, []note{{Name: "a"}}
-		must(t, g.Create(&tickets).Error)
-		must(t, g.Create(&notes).Error)
-		p, err := idtype.SnowflakeLayout{}.Parts(tickets[1].ID)
-		if err != nil || p.Datacenter<<5|p.Worker != defaultNode || p.Time.Before(start) || tickets[0].ID >= tickets[1].ID {
-			t.Errorf("the server generated %v and %v, %+v", tickets[0].ID, tickets[1].ID, p)
-		}
-		if id := notes[0].ID; id.Meta() != 7 || id.Partition().Uint16() != defaultNode || id.Time().Before(start) {
-			t.Errorf("the server generated %v", id)
-		}
-		finds(t, "tickets", g.Order("id"), tickets...)
-		// GORM doesn't alter the columns of primary keys.
-		equal(t, "a second AutoMigrate", alterations(t, g, &ticket{}, &note{}), nil)
-	})
+	must(t, g.AutoMigrate(&ticket{}, &note{}))
+	start := time.Now().Add(-time.Minute) // the server's clock may differ
+	tickets, notes := []ticket{{Name: "a"}, {Name: "b"}}, []note{{Name: "a"}}
+	must(t, g.Create(&tickets).Error)
+	must(t, g.Create(&notes).Error)
+	p, err := idtype.SnowflakeLayout{}.Parts(tickets[1].ID)
+	if err != nil || p.Datacenter<<5|p.Worker != DefaultNode || p.Time.Before(start) || tickets[0].ID >= tickets[1].ID {
+		t.Errorf("the server generated %v and %v, %+v", tickets[0].ID, tickets[1].ID, p)
+	}
+	if id := notes[0].ID; id.Meta() != 7 || id.Partition().Uint16() != DefaultNode || id.Time().Before(start) {
+		t.Errorf("the server generated %v", id)
+	}
+	finds(t, "tickets", g.Order("id"), tickets...)
+	// GORM doesn't alter the columns of primary keys.
+	equal(t, "a second AutoMigrate", alterations(t, g, &ticket{}, &note{}), nil)
 }
 
 // A program without the plugin can't store a zero key if the database rejects it.
-func TestZeroKeyGuards(t *testing.T) {
+func ZeroKeyGuards(t *testing.T, g *DB) {
 	type checked struct {
 		ID   idtype.SnowflakeOf[dated] `gorm:"check:id <> 0"`
 		Name string
@@ -514,16 +474,14 @@ func TestZeroKeyGuards(t *testing.T) {
 		ID   idtype.SnoOf[dated] `gorm:"check:id <> '32323232-3232-3232-3232-323232323232'"`
 		Name string
 	}
-	onInstalled(t, func(t *testing.T, g *gorm.DB) {
-		g.TranslateError = true
-		for name, row := range map[string]any{"CHECK": &checked{}, "CHECK of a Sno": &checkedSno{}, "domain": &domainSnowflake{}, "domain of a Sno": &domainSno{}} {
-			must(t, g.AutoMigrate(row))
-			fails(t, name, g.Create(row).Error, gorm.ErrCheckConstraintViolated, "")
-		}
-		must(t, g.Use(gormplugin.New(bindings(t)...)))
-		must(t, g.Create(&checked{Name: "with the plugin"}).Error)
-		must(t, g.Create(&checkedSno{Name: "with the plugin"}).Error)
-	})
+	g.real.TranslateError = true
+	for name, row := range map[string]any{"CHECK": &checked{}, "CHECK of a Sno": &checkedSno{}, "domain": &domainSnowflake{}, "domain of a Sno": &domainSno{}} {
+		must(t, g.AutoMigrate(row))
+		fails(t, name, g.Create(row).Error, gorm.ErrCheckConstraintViolated, "")
+	}
+	g.use(t, bindings(t)...)
+	must(t, g.Create(&checked{Name: "with the plugin"}).Error)
+	must(t, g.Create(&checkedSno{Name: "with the plugin"}).Error)
 }
 
 type (
@@ -541,42 +499,39 @@ func (datedSno) TableName() string { return "dated_snos" }
 
 // A program that uses only GORM, without the project's SQL, finds out that its layout has a
 // later epoch than the existing rows.
-func TestCheckNewest(t *testing.T) {
-	onClients(t, narrowClients, func(t *testing.T, g *gorm.DB) {
-		layout := idtype.DefaultSnowflakeLayout()
-		later := layout
-		later.Epoch = later.Epoch.AddDate(3, 0, 0)
-		must(t, g.Use(gormplugin.New(bindings(t)...)))
-		must(t, g.AutoMigrate(&dated{}, &datedSno{}))
-		pool, err := g.DB()
-		must(t, err)
-		check := func(l idtype.SnowflakeLayout) error {
-			return migrations.CheckNewest(t.Context(), pool, l, "dateds", "id")
-		}
-		ofUIDs := func() error {
-			return migrations.CheckNewest(t.Context(), pool, idtype.UID60Layout{}, "dated_snos", "other_id")
-		}
+func CheckNewest(t *testing.T, g *DB) {
+	layout := idtype.DefaultSnowflakeLayout()
+	later := layout
+	later.Epoch = later.Epoch.AddDate(3, 0, 0)
+	g.use(t, bindings(t)...)
+	must(t, g.AutoMigrate(&dated{}, &datedSno{}))
+	pool := must1(t, g.real.DB)
+	check := func(l idtype.SnowflakeLayout) error {
+		return migrations.CheckNewest(t.Context(), pool, l, "dateds", "id")
+	}
+	ofUIDs := func() error {
+		return migrations.CheckNewest(t.Context(), pool, idtype.UID60Layout{}, "dated_snos", "other_id")
+	}
 
-		must(t, check(later)) // no rows
-		must(t, g.Create(&dated{Name: "a"}).Error)
-		must(t, check(layout))
-		fails(t, "a later epoch", check(later), migrations.ErrFuture, "")
-		earlier := layout
-		earlier.Epoch = earlier.Epoch.AddDate(-3, 0, 0)
-		must(t, check(earlier)) // repeats nothing
+	must(t, check(later)) // no rows
+	must(t, g.Create(&dated{Name: "a"}).Error)
+	must(t, check(layout))
+	fails(t, "a later epoch", check(later), migrations.ErrFuture, "")
+	earlier := layout
+	earlier.Epoch = earlier.Epoch.AddDate(-3, 0, 0)
+	must(t, check(earlier)) // repeats nothing
 
-		must(t, g.Create(&datedSno{}).Error)
-		must(t, migrations.CheckNewest(t.Context(), pool, idtype.SnoLayout{}, "dated_snos", "id"))
-		must(t, ofUIDs()) // NULL
-		_, future, err := idtype.UID60Layout{}.Range(time.Time{}, time.Now().Add(time.Hour))
-		must(t, err)
-		must(t, g.Model(&datedSno{}).Where("1 = 1").Update("other_id", future).Error)
-		fails(t, "a wrong clock", ofUIDs(), migrations.ErrFuture, "")
-		if err := migrations.CheckNewest(t.Context(), pool, layout, `no"such.table`, "id"); err == nil || errors.Is(err, migrations.ErrFuture) {
-			t.Errorf("no table: %v", err)
-		}
-		if isPostgres(g) {
-			must(t, migrations.CheckNewest(t.Context(), pool, layout, "public.dateds", "id"))
-		}
-	})
+	must(t, g.Create(&datedSno{}).Error)
+	must(t, migrations.CheckNewest(t.Context(), pool, idtype.SnoLayout{}, "dated_snos", "id"))
+	must(t, ofUIDs()) // NULL
+	_, future, err := idtype.UID60Layout{}.Range(time.Time{}, time.Now().Add(time.Hour))
+	must(t, err)
+	must(t, g.Model(&datedSno{}).Where("1 = 1").Update("other_id", future).Error)
+	fails(t, "a wrong clock", ofUIDs(), migrations.ErrFuture, "")
+	if err := migrations.CheckNewest(t.Context(), pool, layout, `no"such.table`, "id"); err == nil || errors.Is(err, migrations.ErrFuture) {
+		t.Errorf("no table: %v", err)
+	}
+	if isPostgres(g) {
+		must(t, migrations.CheckNewest(t.Context(), pool, layout, "public.dateds", "id"))
+	}
 }
