@@ -1,7 +1,6 @@
 package sqltypes_test
 
 import (
-	"encoding"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -18,55 +17,47 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		fuzzUnmarshal(t, in, sqltypes.TextOf(snowflake))
-		fuzzUnmarshal(t, in, sqltypes.TextOf(uid60))
-		fuzzUnmarshal(t, in, sqltypes.OptionalOf(spread64))
-		fuzzUnmarshal(t, in, sqltypes.OptionalOf(sqltypes.TextOf(idtype.SnoOf[customer](sno.WithMeta('c')))))
-		fuzzUnmarshal(t, in, sqltypes.SnoBytesOf(sno))
-		fuzzArrayJSON[idtype.Snowflake](t, in)
-		fuzzArrayJSON[sqltypes.OptionalSno](t, in)
+		for _, v := range []any{sqltypes.TextOf(snowflake), sqltypes.TextOf(uid60), sqltypes.OptionalOf(spread64), sqltypes.OptionalOf(sqltypes.TextOf(idtype.SnoOf[customer](sno.WithMeta('c')))), sqltypes.SnoBytesOf(sno)} {
+			reread(t, in, v, func(u target, b []byte) error { return u.UnmarshalText(b) }, value.MarshalText)
+			reread(t, in, v, func(u target, b []byte) error { return u.UnmarshalJSON(b) }, value.MarshalJSON)
+		}
+		rereadArray(t, in, new(sqltypes.Array[idtype.Snowflake]), new(sqltypes.Array[idtype.Snowflake]))
+		rereadArray(t, in, new(sqltypes.Array[sqltypes.OptionalSno]), new(sqltypes.Array[sqltypes.OptionalSno]))
 	})
 }
 
-func fuzzUnmarshal[V value](t *testing.T, in []byte, before V) {
+func reread(t *testing.T, in []byte, before any, read func(target, []byte) error, write func(value) ([]byte, error)) {
 	t.Helper()
-	var again V
-	after := before
-	reread(t, in, before, &after, any(&after).(encoding.TextUnmarshaler).UnmarshalText, V.MarshalText, &again, any(&again).(encoding.TextUnmarshaler).UnmarshalText)
-	after = before
-	reread(t, in, before, &after, any(&after).(json.Unmarshaler).UnmarshalJSON, V.MarshalJSON, &again, any(&again).(json.Unmarshaler).UnmarshalJSON)
-}
-
-func reread[V value](t *testing.T, in []byte, before V, after *V, read func([]byte) error, write func(V) ([]byte, error), again *V, readAgain func([]byte) error) {
-	t.Helper()
-	if err := read(in); err != nil {
-		if *after != before {
-			t.Fatalf("%T: reading %q failed with %v, but changed the receiver to %v", before, in, err, *after)
+	u, again := ptr(before).(target), newOf(before).(target)
+	err := read(u, in)
+	after := elem(u).(value)
+	if err != nil {
+		if after != before {
+			t.Fatalf("%T: reading %q failed with %v, but changed the receiver to %v", before, in, err, after)
 		}
 		return
 	}
-	b, err := write(*after)
+	b, err := write(after)
 	if err == nil {
-		err = readAgain(b)
+		err = read(again, b)
 	}
-	if err != nil || *again != *after {
-		t.Fatalf("%T: read from %q as %v, and from %q as %v, %v", before, in, *after, b, *again, err)
+	if err != nil || elem(again) != after {
+		t.Fatalf("%T: read from %q as %v, and from %q as %v, %v", before, in, after, b, elem(again), err)
 	}
 }
 
-// fuzzArrayJSON doesn't test that a failure leaves the Array unchanged, because package
-// encoding/json fills it.
-func fuzzArrayJSON[T sqltypes.ID](t *testing.T, in []byte) {
+// rereadArray doesn't test that a failure leaves the Array unchanged, because package
+// encoding/json fills it. It gets two pointers to empty Arrays.
+func rereadArray(t *testing.T, in []byte, a, again any) {
 	t.Helper()
-	var a, again sqltypes.Array[T]
-	if json.Unmarshal(in, &a) != nil {
+	if json.Unmarshal(in, a) != nil {
 		return
 	}
 	b, err := json.Marshal(a)
 	if err == nil {
-		err = json.Unmarshal(b, &again)
+		err = json.Unmarshal(b, again)
 	}
 	if err != nil || !reflect.DeepEqual(again, a) {
-		t.Fatalf("%T: read from %q as %v, and from %s as %v, %v", a, in, a, b, again, err)
+		t.Fatalf("%T: read from %q as %v, and from %s as %v, %v", a, in, elem(a), b, elem(again), err)
 	}
 }
