@@ -19,7 +19,7 @@
 // # Running
 //
 //	go test ./pgbouncer -run 'TestTransactionMode/^1.24$/pg17/domains'
-//	CI=true POSTGRES_VERSIONS=17 go test ./pgbouncer     # all setups
+//	POSTGRES_VERSIONS=17 go test ./pgbouncer             # all setups
 //
 // All tests need containers, and ignore DATABASE_URL. scripts/image builds an image per version
 // of PgBouncer, once.
@@ -27,5 +27,5 @@
 // # Cost
 //
 // About half a minute with one version of Postgres, on one server and a container of PgBouncer
-// per setup. Outside CI, only the usual setup runs.
+// per setup. With -short, nothing runs.
 package pgbouncer

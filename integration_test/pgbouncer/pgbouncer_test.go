@@ -22,13 +22,12 @@ type setup struct {
 	version  string
 	settings string
 	tracks   bool // prepares the statements of clients on each connection to the server
-	usual    bool // the default settings of this version
 	brief    bool // test only the outcomes, which equal another setup's
 }
 
 var setups = []setup{
 	{name: "1.18", suite: "bookworm", version: "1.18"},
-	{name: "1.24", suite: "trixie", version: "1.24", settings: "max_prepared_statements = 100", tracks: true, usual: true},
+	{name: "1.24", suite: "trixie", version: "1.24", settings: "max_prepared_statements = 100", tracks: true},
 	{name: "1.24 without prepared statements", suite: "trixie", version: "1.24", settings: "max_prepared_statements = 0", brief: true},
 }
 
@@ -68,14 +67,10 @@ func (s setup) unlessTracked(state string) string {
 	return state
 }
 
-// The unusual setups run only in CI.
 func TestTransactionMode(t *testing.T) {
 	for _, s := range setups {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			if !s.usual {
-				pgtest.ThoroughOnly(t)
-			}
 			pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 				db.Exec(t, tables)
 				p := start(t, db, s)
