@@ -244,6 +244,12 @@ func TestEncodeOutOfRange(t *testing.T) {
 				}
 			}
 		}
+		// As an argument of unknown type.
+		for _, value := range []any{value, slice} {
+			if b, err := m.Encode(0, textFormat, value, nil); !errors.Is(err, idtype.ErrRange) {
+				t.Errorf("%T %v: %q, %v, want an error", value, value, b, err)
+			}
+		}
 	}
 	texts := func(value, slice any) { refused(pgtype.TextOID, pgtype.TextArrayOID, value, slice) }
 	bigints := func(value, slice any) { refused(pgtype.Int8OID, pgtype.Int8ArrayOID, value, slice) }

@@ -177,24 +177,6 @@ func refuses(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode, table, column
 	}
 }
 
-// Numbers outside the format's range are rejected before they are stored, in all modes.
-func TestOutOfRange(t *testing.T) {
-	inEachMode(t, func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
-		for column, values := range map[string][]any{
-			"n":    {idtype.Snowflake(-1), idtype.SnowflakeSI(1 << 53), idtype.UID60(1 << 60), sqltypes.OptionalOf(idtype.Snowflake(-1))},
-			"list": {[]idtype.Snowflake{1, -1}, []idtype.SnowflakeSI{1 << 53}},
-			"txt":  {sqltypes.TextOf(idtype.Snowflake(-1)), sqltypes.TextOf(idtype.Spread64(0x0400))},
-		} {
-			for _, v := range values {
-				if _, err := conn.Exec(t.Context(), "insert into numbers ("+column+") values ($1)", v); !errors.Is(err, idtype.ErrRange) {
-					t.Errorf("%T %v: %v, want ErrRange", v, v, err)
-				}
-			}
-		}
-		returns(t, conn, 0, "select count(*) from numbers")
-	})
-}
-
 // The remedies in error messages work. TestRefusalMessages of package pgxcodec has more messages,
 // and TestTable stores each Go type in its columns.
 func TestRemedies(t *testing.T) {

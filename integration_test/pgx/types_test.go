@@ -105,7 +105,6 @@ var filled = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
 		create table lines (id app.order_id, ids app.order_id[], code app.code, codes app.code[], c citext, d app.any_case, n name, list app.list);
 		create table records (id bigint, owner uuid, parent bigint, visit bigint, code_text text, raw bytea, related bigint[], "order" bigint, note text);
 		create table uuids (id uuid, ids uuid[]);
-		create table numbers (n bigint, list bigint[], txt text);
 		create table remedies (u uuid, n bigint, txt text, raw bytea, list bigint[], texts text[]);
 		create table others (` + definitions(otherColumns) + ");"
 	for base, domain := range domains {
