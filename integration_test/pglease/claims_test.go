@@ -27,8 +27,7 @@ import (
 // concurrent holders get N numbers of a pool that the first of them creates.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		up(t, db)
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 			t.Run(level, func(t *testing.T) {
 				db.Exec(t, fmt.Sprintf("ALTER DATABASE %s SET default_transaction_isolation = '%s'", db.Name, level))
@@ -42,10 +41,10 @@ func TestIsolation(t *testing.T) {
 				var wg sync.WaitGroup
 				for i := range claims {
 					wg.Go(func() {
-						if claims[i], errs[i] = s.Claim(t.Context(), p, ask(fmt.Sprint(i), time.Minute)); errs[i] != nil {
+						if claims[i], errs[i] = s.Claim(t.Context(), p, ask(fmt.Sprint(i), lasting)); errs[i] != nil {
 							return
 						}
-						if _, errs[i] = s.Renew(t.Context(), p, claims[i], ask("", time.Minute)); errs[i] == nil {
+						if _, errs[i] = s.Renew(t.Context(), p, claims[i], ask("", lasting)); errs[i] == nil {
 							errs[i] = s.Release(t.Context(), p, claims[i], 5)
 						}
 					})
@@ -53,9 +52,9 @@ func TestIsolation(t *testing.T) {
 				wg.Wait()
 				must(t, errors.Join(errs...))
 				for i, c := range claims {
-					claims[i] = claim(t, s, p, ask(fmt.Sprint(c.Holder, " again"), time.Minute))
+					claims[i] = claim(t, s, p, ask(fmt.Sprint(c.Holder, " again"), lasting))
 				}
-				if _, err := s.Claim(t.Context(), p, ask("one more", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
+				if _, err := s.Claim(t.Context(), p, ask("one more", lasting)); !errors.Is(err, nodelease.ErrPoolExhausted) {
 					t.Errorf("expected %v after %d claims, got %v", nodelease.ErrPoolExhausted, p.Size, err)
 				}
 			})
@@ -66,38 +65,38 @@ func TestIsolation(t *testing.T) {
 // A stuck transaction blocks one number, not the pool.
 func TestStuckTransaction(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		s, p := up(t, db), small(4)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a blocked call would otherwise wait until the end of the test
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		s, p := store(t, db), small(4)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // a blocked call would otherwise wait until the end of the test
 		defer cancel()
-		a := claim(t, s, p, ask("a", time.Minute))
-		b := claim(t, s, p, ask("b", time.Minute))
+		a := claim(t, s, p, ask("a", lasting))
+		b := claim(t, s, p, ask("b", lasting))
 		tx, err := db.Conn(t).Begin(ctx)
 		must(t, err)
-		r := ask("stuck", time.Minute)
+		r := ask("stuck", lasting)
 		var number int
 		must(t, tx.QueryRow(ctx, "SELECT number FROM sortkey.claim_node($1, $2, $3, '{}', $4, 60000, $5, $6)", p.Name, p.Size, p.Layout, r.Holder, r.Now, r.Until).Scan(&number))
 		// A second transaction locks a held number.
 		other := begin(t, db, "SELECT FROM sortkey.node_lease WHERE number = $1 FOR UPDATE", a.Number)
 
-		c, err := s.Claim(ctx, p, ask("c", time.Minute))
+		c, err := s.Claim(ctx, p, ask("c", lasting))
 		must(t, err)
 		if slices.Contains([]int{a.Number, b.Number, number}, c.Number) {
 			t.Errorf("expected another number than %d, %d and %d, got %d", a.Number, b.Number, number, c.Number)
 		}
 		var busy *nodelease.BusyError
-		if _, err := s.Claim(ctx, p, ask("d", time.Minute)); !errors.As(err, &busy) || busy.Held != 4 || busy.Ahead != 0 {
+		if _, err := s.Claim(ctx, p, ask("d", lasting)); !errors.As(err, &busy) || busy.Held != 4 || busy.Ahead != 0 {
 			t.Errorf("expected 4 numbers to be held, got %v", err)
 		}
-		_, err = s.Renew(ctx, p, b, ask("", time.Minute))
+		_, err = s.Renew(ctx, p, b, ask("", lasting))
 		must(t, err)
 		must(t, s.Release(ctx, p, c, 1))
 		must(t, tx.Rollback(ctx))
 		must(t, other.Rollback(ctx))
-		if d := claim(t, s, p, ask("d", time.Minute)); d.Number != number || d.Term != 1 || d.After != 0 {
+		if d := claim(t, s, p, ask("d", lasting)); d.Number != number || d.Term != 1 || d.After != 0 {
 			t.Errorf("expected number %d in term 1 after 0, got %+v", number, d)
 		}
-		_, err = s.Renew(ctx, p, a, ask("", time.Minute))
+		_, err = s.Renew(ctx, p, a, ask("", lasting))
 		must(t, err)
 	})
 }
@@ -106,9 +105,8 @@ func TestStuckTransaction(t *testing.T) {
 // synchronous_commit. The default applies again in the next transaction.
 func TestDurability(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
-		up(t, db)
 		conn := db.Conn(t)
 		for setting, want := range map[string]string{"off": "on", "local": "on", "on": "on", "remote_write": "remote_write", "remote_apply": "remote_apply"} {
 			_, err := conn.Exec(ctx, "SET synchronous_commit = "+setting)
@@ -145,20 +143,19 @@ func TestDurability(t *testing.T) {
 // prunes old row versions only if no transaction in the database can see them. So the
 // test runs alone, and without autovacuum, whose ANALYZE has a snapshot.
 func TestRenewalsInPlace(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		const holders, renewals = 100, 20
-		up(t, db)
 		pool, renewing := db.SQL(t), db.SQL(t)
 		s, p := pglease.New(renewing, pglease.Config{}), small(1024)
 		must(t, execute(t.Context(), pool, "ALTER TABLE sortkey.node_lease SET (autovacuum_enabled = off)"))
 		var claims []nodelease.Claim
 		for i := range holders {
-			claims = append(claims, claim(t, s, p, ask(fmt.Sprint(strings.Repeat("x", 100), " ", i), time.Minute)))
+			claims = append(claims, claim(t, s, p, ask(fmt.Sprint(strings.Repeat("x", 100), " ", i), lasting)))
 		}
 		size := one[int](t, pool, "SELECT pg_relation_size('sortkey.node_lease')")
 		for range renewals {
 			for _, c := range claims {
-				_, err := s.Renew(t.Context(), p, c, ask("", time.Minute))
+				_, err := s.Renew(t.Context(), p, c, ask("", lasting))
 				must(t, err)
 			}
 		}
@@ -182,8 +179,8 @@ func TestRenewalsInPlace(t *testing.T) {
 // it is held or while its high-water mark is in the future.
 func TestReserve(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, s, p, pool := t.Context(), up(t, db), small(3), db.SQL(t)
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p, pool := t.Context(), store(t, db), small(3), db.SQL(t)
 		call := func(function string, args ...any) error {
 			places := []string{"$1::text", "$2::integer", "$3", "$4"}[:len(args)]
 			return execute(ctx, pool, fmt.Sprintf("SELECT sortkey.%s(%s)", function, strings.Join(places, ", ")), args...)
@@ -204,13 +201,13 @@ func TestReserve(t *testing.T) {
 		if note := one[string](t, pool, "SELECT reserved FROM sortkey.node_lease WHERE number = 1"); note != "defaults of shop" {
 			t.Errorf("expected the first reservation, got %q", note)
 		}
-		a := claim(t, s, p, ask("host a AAAA", time.Minute))
-		b := claim(t, s, p, ask("host b BBBB", time.Minute))
+		a := claim(t, s, p, ask("host a AAAA", lasting))
+		b := claim(t, s, p, ask("host b BBBB", lasting))
 		if a.Number != 0 || b.Number != 2 {
 			t.Errorf("expected numbers 0 and 2, got %d and %d", a.Number, b.Number)
 		}
 		inUse(call("reserve_node", p.Name, 0, "x"), "number 0 of pool small", "held by host a until")
-		if _, err := s.Claim(ctx, p, ask("c", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
+		if _, err := s.Claim(ctx, p, ask("c", lasting)); !errors.Is(err, nodelease.ErrPoolExhausted) {
 			t.Errorf("expected %v, got %v", nodelease.ErrPoolExhausted, err)
 		}
 		if n := one[int](t, pool, "SELECT count(*) FROM sortkey.node_lease WHERE reserved IS NOT NULL"); n != 1 {
@@ -220,12 +217,12 @@ func TestReserve(t *testing.T) {
 		// A held number is reserved in two steps: with while_held no other holder gets it,
 		// and then its holder releases it.
 		must(t, call("reserve_node", p.Name, 0, "default of bills.id", true))
-		_, err := s.Renew(ctx, p, a, ask("", time.Minute))
+		_, err := s.Renew(ctx, p, a, ask("", lasting))
 		must(t, err)
 		mark := time.Now().UnixMilli() + 40_000 // within the renewed claim
 		must(t, s.Release(ctx, p, a, mark))
 		var busy *nodelease.BusyError
-		if _, err := s.Claim(ctx, p, ask("c", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 2 {
+		if _, err := s.Claim(ctx, p, ask("c", lasting)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 2 {
 			t.Errorf("expected one number held and two reserved, got %v", err)
 		}
 		inUse(call("reserve_node", p.Name, 0, "default of bills.id"), fmt.Sprintf("mark of %d", mark))
@@ -240,7 +237,7 @@ func TestReserve(t *testing.T) {
 		must(t, s.Release(ctx, p, b, 5))
 		b = claim(t, s, p, nodelease.Request{Holder: "b", TTL: time.Millisecond, Now: 10, Until: 20})
 		pgtest.Eventually(t, "the claim has expired", func() error { return call("reserve_node", p.Name, 2, "x") })
-		_, err = s.Renew(ctx, p, b, ask("", time.Minute))
+		_, err = s.Renew(ctx, p, b, ask("", lasting))
 		wrong(t, err, nodelease.ErrSuperseded)
 		must(t, call("unreserve_node", p.Name, 2))
 		must(t, call("unreserve_node", p.Name, 0, "2001-01-01Z"))
@@ -248,16 +245,16 @@ func TestReserve(t *testing.T) {
 		if late := one[int64](t, pool, "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - mark FROM sortkey.node_lease WHERE number = 2"); late > 120_000 || late < -13 {
 			t.Errorf("expected the high-water mark to be the time of unreserve_node, got one %d ms before now", late)
 		}
-		if c := claim(t, s, p, ask("c", time.Minute)); c.Number != 0 || c.After != mark {
+		if c := claim(t, s, p, ask("c", lasting)); c.Number != 0 || c.After != mark {
 			t.Errorf("expected number 0 after %d, got %+v", mark, c)
 		}
 		must(t, call("unreserve_node", p.Name, 1, "2100-01-01Z"))
-		r := ask("d", time.Minute)
+		r := ask("d", lasting)
 		r.Now += 1000
 		if d := claim(t, s, p, r); d.Number != 2 {
 			t.Errorf("expected number 2, got %+v", d)
 		}
-		if _, err := s.Claim(ctx, p, ask("e", time.Minute)); !errors.Is(err, nodelease.ErrClockBehind) {
+		if _, err := s.Claim(ctx, p, ask("e", lasting)); !errors.Is(err, nodelease.ErrClockBehind) {
 			t.Errorf("expected number 1 not to be granted until 2100, got %v", err)
 		}
 
@@ -275,10 +272,10 @@ func TestReserve(t *testing.T) {
 		// A reserved number out of the pool's range means that the layouts differ.
 		p.Name = "later"
 		must(t, call("reserve_node", p.Name, 5, "x"))
-		_, err = s.Claim(ctx, p, ask("f", time.Minute))
+		_, err = s.Claim(ctx, p, ask("f", lasting))
 		wrong(t, err, nodelease.ErrPoolMismatch, "reserved number 5", "pool later", "(0 to 2)")
 		must(t, call("unreserve_node", p.Name, 5))
-		claim(t, s, p, ask("f", time.Minute))
+		claim(t, s, p, ask("f", lasting))
 	})
 }
 
@@ -286,8 +283,8 @@ func TestReserve(t *testing.T) {
 // notes, and names unreserve_node. Numbers in Pool.Reserved are counted separately.
 func TestReservations(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		s, p := up(t, db), small(7)
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		s, p := store(t, db), small(7)
 		busy := func(words ...string) {
 			t.Helper()
 			_, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{Wait: -1})
@@ -307,12 +304,12 @@ func TestReservations(t *testing.T) {
 		}
 		busy("2 in Pool.Reserved", "7 reserved", "in the database: 2 for", "4 for 'x', 2 more; sortkey.unreserve_node")
 		db.Exec(t, "SELECT sortkey.unreserve_node('small', 6, '2001-01-01Z')")
-		if c := claim(t, s, p, ask("a", time.Minute)); c.Number != 6 {
+		if c := claim(t, s, p, ask("a", lasting)); c.Number != 6 {
 			t.Errorf("want number 6, got %d", c.Number)
 		}
 		p.Reserved = nil // another program can claim the numbers in this program's Pool.Reserved
 		for want := range 2 {
-			if c := claim(t, s, p, ask(fmt.Sprint(want), time.Minute)); c.Number != want {
+			if c := claim(t, s, p, ask(fmt.Sprint(want), lasting)); c.Number != want {
 				t.Errorf("want number %d, got %d", want, c.Number)
 			}
 		}
@@ -323,8 +320,8 @@ func TestReservations(t *testing.T) {
 // with the default name: defaults generate IDs with these numbers.
 func TestReservationsOfLayout(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		s := up(t, db)
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		s := store(t, db)
 		db.Exec(t, `SELECT sortkey.reserve_node('snowflake', 0, 'defaults'), sortkey.reserve_node('snowflake-si', 0, 'defaults'),
 			sortkey.reserve_node('spread64', 4, 'defaults'), sortkey.reserve_node('sno', 0, 'defaults'), sortkey.reserve_node('other', 0, 'x')`)
 		for _, p := range []nodelease.Pool{
@@ -332,13 +329,13 @@ func TestReservationsOfLayout(t *testing.T) {
 		} {
 			for _, name := range []string{"orders", "users"} { // users has the reservations of both
 				p.Name = name + "-" + p.Name
-				if c := claim(t, s, p, ask(p.Name, time.Minute)); c.Number != 1 {
+				if c := claim(t, s, p, ask(p.Name, lasting)); c.Number != 1 {
 					t.Errorf("%s: want number 1, got %d", p.Name, c.Number)
 				}
 			}
 		}
 		other := nodelease.ForSpread64(5)
-		if c := claim(t, s, other, ask("other", time.Minute)); c.Number != 0 {
+		if c := claim(t, s, other, ask("other", lasting)); c.Number != 0 {
 			t.Errorf("another layout: want number 0, got %d", c.Number)
 		}
 	})
@@ -348,10 +345,9 @@ func TestReservationsOfLayout(t *testing.T) {
 // reads the row of each number in Pool.Reserved at most once.
 func TestClaimReadsFewRows(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
-		up(t, db)
-		size, claims := pgtest.Scaled(1<<14, 1<<16), 0
+		size, claims := 1<<16, 0
 		read := func(conn *pgx.Conn, reserved string) (number, rows int) {
 			t.Helper()
 			claims++
@@ -398,13 +394,10 @@ func TestClaimReadsFewRows(t *testing.T) {
 }
 
 // Each of a thousand programs that start at once gets a number of the largest pool in its
-// first call. The numbers are the lowest ones, and only these have rows. On an idle machine,
-// the calls end within the default timeout of 15 s, half of the default TTL; a busy one gets
-// more time here.
+// first call. The numbers are the lowest ones, and only these have rows.
 func TestThousandClaims(t *testing.T) { // not in parallel: it would take the server from tests that renew claims
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		const programs = 1024
-		up(t, db)
 		db.Exec(t, "SELECT sortkey.reserve_node('sno', 3, 'defaults'), sortkey.reserve_node('sno', 65535, 'imports')")
 		pool := db.SQL(t)
 		pool.SetMaxOpenConns(32)
@@ -412,7 +405,7 @@ func TestThousandClaims(t *testing.T) { // not in parallel: it would take the se
 		var wg sync.WaitGroup
 		for i := range programs {
 			wg.Go(func() {
-				leases[i], errs[i] = nodelease.Acquire(t.Context(), pglease.New(pool, pglease.Config{}), nodelease.ForSno(), nodelease.Options{Wait: -1, TTL: 3 * time.Minute})
+				leases[i], errs[i] = nodelease.Acquire(t.Context(), pglease.New(pool, pglease.Config{}), nodelease.ForSno(), nodelease.Options{Wait: -1, TTL: time.Hour})
 			})
 		}
 		wg.Wait()
@@ -447,9 +440,8 @@ func TestThousandClaims(t *testing.T) { // not in parallel: it would take the se
 // reserved numbers, which would take quadratic time.
 func TestClaimPlans(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.EachReused(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
-		up(t, db)
 		var plans strings.Builder
 		conn := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
 			c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { plans.WriteString(n.Message + "\n") }
@@ -474,29 +466,29 @@ func TestClaimPlans(t *testing.T) {
 // one number and releases the others.
 func TestSameHolderAtOnce(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, s, p := t.Context(), up(t, db), small(3)
-		claim(t, s, p, ask("other", time.Minute))
-		r := ask("same", time.Minute)
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p := t.Context(), store(t, db), small(3)
+		claim(t, s, p, ask("other", lasting))
+		r := ask("same", lasting)
 		tx := begin(t, db, "SELECT FROM sortkey.claim_node($1, $2, $3, '{}', $4, 60000, $5, $6)", p.Name, p.Size, p.Layout, r.Holder, r.Now, r.Until)
-		a := claim(t, s, p, ask("same", time.Minute))
+		a := claim(t, s, p, ask("same", lasting))
 		must(t, tx.Commit(ctx))
-		if _, err := s.Claim(ctx, p, ask("third", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
+		if _, err := s.Claim(ctx, p, ask("third", lasting)); !errors.Is(err, nodelease.ErrPoolExhausted) {
 			t.Errorf("expected two numbers of one holder, got %v", err)
 		}
-		b := claim(t, s, p, ask("same", time.Minute))
-		for _, c := range []nodelease.Claim{b, claim(t, s, p, ask("same", time.Minute))} {
+		b := claim(t, s, p, ask("same", lasting))
+		for _, c := range []nodelease.Claim{b, claim(t, s, p, ask("same", lasting))} {
 			if c.Number != b.Number || c.Term != 1 || c.After != 0 {
 				t.Errorf("expected number %d again, got %+v", b.Number, c)
 			}
 		}
-		r = ask("third", time.Minute)
+		r = ask("third", lasting)
 		r.Now, r.Until = r.Until+1000, r.Until+1000 // after the high-water mark of the released number
 		c := claim(t, s, p, r)
 		if c.Number == b.Number {
 			t.Errorf("expected a number other than %d, got %+v", b.Number, c)
 		}
-		if _, err := s.Renew(ctx, p, a, ask("", time.Minute)); a.Number != b.Number && !errors.Is(err, nodelease.ErrSuperseded) {
+		if _, err := s.Renew(ctx, p, a, ask("", lasting)); a.Number != b.Number && !errors.Is(err, nodelease.ErrSuperseded) {
 			t.Errorf("expected the other claim to be over, got %v", err)
 		}
 	})
@@ -507,8 +499,8 @@ func TestSameHolderAtOnce(t *testing.T) {
 // high-water mark with a release.
 func TestReservedAsleep(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, s, p, pool := t.Context(), up(t, db), small(2), db.SQL(t)
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p, pool := t.Context(), store(t, db), small(2), db.SQL(t)
 		asleep := claim(t, s, p, nodelease.Request{Holder: "asleep", TTL: time.Millisecond, Now: 10, Until: 20})
 		must(t, execute(ctx, pool, "SELECT sortkey.reserve_node($1, $2, 'x', while_held => true)", p.Name, asleep.Number))
 		pgtest.Eventually(t, "the claim has expired", func() error {
@@ -517,7 +509,7 @@ func TestReservedAsleep(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := s.Renew(ctx, p, asleep, ask("", time.Minute))
+		_, err := s.Renew(ctx, p, asleep, ask("", lasting))
 		wrong(t, err, nodelease.ErrSuperseded)
 		must(t, execute(ctx, pool, "SELECT sortkey.unreserve_node($1, $2, '2030-01-01Z')", p.Name, asleep.Number))
 		must(t, s.Release(ctx, p, asleep, 15))
@@ -540,27 +532,27 @@ func TestReservedAsleep(t *testing.T) {
 // Locked reservations, and reservations out of the pool's range, don't block claims.
 func TestReservedMeanwhile(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, s, p := t.Context(), up(t, db), small(2)
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p := t.Context(), store(t, db), small(2)
 		tx := begin(t, db, "SELECT sortkey.reserve_node('other', 3, 'x')")
 		other := small(2)
 		other.Name = "other"
-		claim(t, s, other, ask("a", time.Minute)) // creates the pool
-		claim(t, s, p, ask("a", time.Minute))
+		claim(t, s, other, ask("a", lasting)) // creates the pool
+		claim(t, s, p, ask("a", lasting))
 		p.Reserved = []int{1}
-		soon, cancel := context.WithTimeout(ctx, 30*time.Second) // a blocked call would otherwise wait until the end of the test
+		soon, cancel := context.WithTimeout(ctx, 5*time.Minute) // a blocked call would otherwise wait until the end of the test
 		defer cancel()
 		lock := begin(t, db, "SELECT FROM sortkey.node_lease WHERE pool = 'small' AND number = 1 FOR UPDATE")
 		var busy *nodelease.BusyError
-		if _, err := s.Claim(soon, p, ask("b", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 1 || strings.Contains(err.Error(), "unreserve_node") {
+		if _, err := s.Claim(soon, p, ask("b", lasting)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 1 || strings.Contains(err.Error(), "unreserve_node") {
 			t.Errorf("expected one number held and one reserved, got %v", err)
 		}
 		must(t, lock.Rollback(ctx))
 
 		must(t, tx.Commit(ctx))
 		must(t, execute(ctx, db.SQL(t), "SELECT sortkey.unreserve_node('other', 3, '2001-01-01Z')"))
-		claim(t, s, other, ask("b", time.Minute))
-		if c, err := s.Claim(ctx, other, ask("c", time.Minute)); !errors.As(err, &busy) || busy.Held != 2 {
+		claim(t, s, other, ask("b", lasting))
+		if c, err := s.Claim(ctx, other, ask("c", lasting)); !errors.As(err, &busy) || busy.Held != 2 {
 			t.Errorf("expected no number out of the pool's range, got %+v, %v", c, err)
 		}
 	})
@@ -570,10 +562,10 @@ func TestReservedMeanwhile(t *testing.T) {
 // rows on which queries fail.
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, s, p, pool := t.Context(), up(t, db), small(2), db.SQL(t)
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p, pool := t.Context(), store(t, db), small(2), db.SQL(t)
 		const end = 253402300800000 // the year 10000
-		c := claim(t, s, p, ask("a", time.Minute))
+		c := claim(t, s, p, ask("a", lasting))
 		for _, until := range []int64{end, math.MaxInt64} {
 			_, err := s.Claim(ctx, p, nodelease.Request{Holder: "b", TTL: time.Minute, Now: 5, Until: until})
 			wrong(t, err, nil, "(not after the year 9999)", fmt.Sprint(until))
@@ -598,9 +590,9 @@ func TestBounds(t *testing.T) {
 // claim it from the pool of the format.
 func TestNumberOfDefaults(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		const node = 1021
-		s := up(t, db)
+		s := store(t, db)
 		db.Exec(t, fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = %d", db.Name, node))
 		pool := db.SQL(t)
 		for _, c := range []struct {
@@ -626,10 +618,10 @@ func TestNumberOfDefaults(t *testing.T) {
 					c.pool.Reserved = append(c.pool.Reserved, n)
 				}
 			}
-			if got := claim(t, s, c.pool, ask("a "+c.format, time.Minute)); got.Number != 0 {
+			if got := claim(t, s, c.pool, ask("a "+c.format, lasting)); got.Number != 0 {
 				t.Errorf("%s: expected number 0, got %+v", c.pool.Name, got)
 			}
-			if _, err := s.Claim(t.Context(), c.pool, ask("b "+c.format, time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
+			if _, err := s.Claim(t.Context(), c.pool, ask("b "+c.format, lasting)); !errors.Is(err, nodelease.ErrPoolExhausted) {
 				t.Errorf("%s: expected %v, got %v", c.pool.Name, nodelease.ErrPoolExhausted, err)
 			}
 		}
@@ -639,15 +631,15 @@ func TestNumberOfDefaults(t *testing.T) {
 // node_status shows the holders, but not the values needed to renew their claims.
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		s, p, pool := up(t, db), small(4), db.SQL(t)
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		s, p, pool := store(t, db), small(4), db.SQL(t)
 		db.Exec(t, "SELECT sortkey.reserve_node('small', 3, 'default of orders.id')")
-		claim(t, s, p, nodelease.Request{Holder: "host a, process 7 AAAA", TTL: time.Minute, Now: 1, Until: 1500})
-		must(t, s.Release(t.Context(), p, claim(t, s, p, nodelease.Request{Holder: "b", TTL: time.Minute, Now: 1, Until: 5}), 5))
+		claim(t, s, p, nodelease.Request{Holder: "host a, process 7 AAAA", TTL: lasting, Now: 1, Until: 1500})
+		must(t, s.Release(t.Context(), p, claim(t, s, p, nodelease.Request{Holder: "b", TTL: lasting, Now: 1, Until: 5}), 5))
 		db.Exec(t, "UPDATE sortkey.node_lease SET mark = 1::bigint << 61 WHERE number = 1")
-		got := one[string](t, pool, `SELECT string_agg(concat_ws('|', number, state, holder, clock_timestamp() - claimed_at < interval '1 minute', ttl, term, coalesce((mark AT TIME ZONE 'UTC')::text, 'no mark'), reserved), E'\n' ORDER BY number) FROM sortkey.node_status`)
-		const want = `0|held|host a, process 7|t|00:01:00|1|1970-01-01 00:00:01.5
-1|free|t|00:01:00|1|infinity
+		got := one[string](t, pool, `SELECT string_agg(concat_ws('|', number, state, holder, clock_timestamp() - claimed_at < interval '1 hour', ttl, term, coalesce((mark AT TIME ZONE 'UTC')::text, 'no mark'), reserved), E'\n' ORDER BY number) FROM sortkey.node_status`)
+		const want = `0|held|host a, process 7|t|00:10:00|1|1970-01-01 00:00:01.5
+1|free|t|00:10:00|1|infinity
 2|free|0|no mark
 3|reserved|0|no mark|default of orders.id`
 		if got != want {
@@ -660,7 +652,7 @@ func TestStatus(t *testing.T) {
 			UPDATE sortkey.node_lease SET mark = extract(epoch FROM clock_timestamp()) * 1000 WHERE pool = 'small' AND number = 1 AND holder IS NULL`)
 		taken := map[int]int64{}
 		for range 3 {
-			r := ask(fmt.Sprint(len(taken)), time.Minute)
+			r := ask(fmt.Sprint(len(taken)), lasting)
 			r.Now += 1000
 			c := claim(t, s, p, r)
 			taken[c.Number] = c.After

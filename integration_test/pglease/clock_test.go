@@ -14,7 +14,7 @@ import (
 // number. Free numbers can be claimed at any time.
 func TestServerClockSteps(t *testing.T) {
 	t.Parallel()
-	const short, long = time.Minute, 10 * time.Minute
+	const short, long = 5 * time.Minute, 30 * time.Minute
 	pgtest.OneFaketime(t, func(t *testing.T, db *pgtest.DB, clock *pgtest.Clock) {
 		ctx, s, p := t.Context(), up(t, db), small(5)
 		// No request goes beyond its holder's clock, so no high-water mark is ahead of

@@ -16,9 +16,10 @@
 //
 // # Fixtures
 //
-// up installs the functions and returns a store. small returns a pool of a few numbers. The pools
-// and reservations are the tables of the installation. role creates a role with the documented
-// privileges.
+// installed is a template with the functions, and store returns a store in a copy of it. Tests
+// that change only rows use copies one after the other. up installs the functions on a server of
+// the test's own. small returns a pool of a few numbers. The pools and reservations are the tables
+// of the installation. role creates a role with the documented privileges.
 //
 // # Running
 //
@@ -31,6 +32,7 @@
 // # Cost
 //
 // About half a minute with one version of Postgres: a server for most tests, one each for the
-// failover and the clock, and PgBouncer. Tests mostly wait, so 16 run at once. In CI,
-// TestPgBouncer runs leasetest.Exercise, and TestClaimReadsFewRows uses a larger pool.
+// failover and the clock, and PgBouncer. Tests mostly wait, so 16 run at once. With -short, the
+// tests of claims, the fence, reservations and privileges run in 5 s, on one server, and
+// leasetest.Exercise has a TTL of half a second instead of three.
 package pglease

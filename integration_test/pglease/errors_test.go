@@ -60,8 +60,8 @@ func TestNotInstalled(t *testing.T) {
 // error names both remedies, and Acquire fails at once.
 func TestWithoutTables(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		s := up(t, db)
+	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+		s := store(t, db)
 		advised := func(what string, err error) {
 			t.Helper()
 			wrong(t, fmt.Errorf("%s: %w", what, err), nodelease.ErrMisconfigured, "does not exist", "run migrations.Up", "on a Citus worker, connect to the coordinator")
@@ -70,7 +70,7 @@ func TestWithoutTables(t *testing.T) {
 		each(t, s, small(1), advised)
 		_, err := s.Claim(t.Context(), small(1), ask("a", time.Second))
 		wrong(t, err, nil, `type "sortkey.node_pool" does not exist`, "42704")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		_, err = nodelease.Acquire(ctx, s, small(1), nodelease.Options{Wait: time.Hour})
 		advised("Acquire", err)
@@ -94,13 +94,12 @@ func TestWithoutTables(t *testing.T) {
 // If the server rejects the login, Acquire fails at once.
 func TestRefusedLogin(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		up(t, db)
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		for what, change := range map[string]func(*pgx.ConnConfig){
 			"3D000": func(c *pgx.ConnConfig) { c.Database = "nowhere" },
 			"28":    func(c *pgx.ConnConfig) { c.User, c.Password = "nobody", "wrong" },
 		} {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			_, err := nodelease.Acquire(ctx, pglease.New(db.SQL(t, pgtest.Config(change)), pglease.Config{}), small(1), nodelease.Options{Wait: time.Hour})
 			wrong(t, err, nodelease.ErrMisconfigured, "SQLSTATE "+what)
@@ -111,9 +110,9 @@ func TestRefusedLogin(t *testing.T) {
 // A role needs only the documented privileges. With them it can't access the tables.
 func TestPrivileges(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, s := t.Context(), up(t, db)
-		held := claim(t, s, small(3), ask("owner's OOOO", time.Minute))
+	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s := t.Context(), store(t, db)
+		held := claim(t, s, small(3), ask("owner's OOOO", lasting))
 		name := db.NewRole(t, "app", pgtest.LoginPassword)
 		pool := db.SQL(t, pgtest.Login(name))
 		app := pglease.New(pool, pglease.Config{})
@@ -125,8 +124,8 @@ func TestPrivileges(t *testing.T) {
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
 		each(t, app, small(3), refused)
 		db.Exec(t, fmt.Sprintf(grants+"GRANT CREATE ON DATABASE %[2]s TO %[1]s", name, db.Name))
-		c := claim(t, app, small(3), ask("app's AAAA", time.Minute))
-		_, err := app.Renew(ctx, small(3), c, ask("", time.Minute))
+		c := claim(t, app, small(3), ask("app's AAAA", lasting))
+		_, err := app.Renew(ctx, small(3), c, ask("", lasting))
 		must(t, err)
 		for _, statement := range []string{
 			"SELECT * FROM sortkey.node_lease", "SELECT * FROM sortkey.node_pool", "SELECT * FROM sortkey.node_status", "SELECT holder FROM sortkey.node_lease",
@@ -155,8 +154,7 @@ func TestPrivileges(t *testing.T) {
 // The functions run with their owner's rights and ignore the caller's search_path.
 func TestHostileCaller(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		up(t, db)
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		session := db.Conn(t)
 		exec := func(statement string) error {
 			_, err := session.Exec(t.Context(), statement)
@@ -190,8 +188,8 @@ func TestHostileCaller(t *testing.T) {
 // The error of a read-only server advises to connect to the primary.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		s := up(t, db)
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		s := store(t, db)
 		claim(t, s, small(2), ask("first", time.Second))
 		db.Exec(t, "ALTER DATABASE "+db.Name+" SET default_transaction_read_only = on")
 		s = pglease.New(db.SQL(t), pglease.Config{})

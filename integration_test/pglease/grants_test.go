@@ -48,8 +48,8 @@ func defaultPools(l idtype.SnowflakeLayout) []nodelease.Pool {
 // A program creates the default pools of the installation, and no others.
 func TestCreatePool(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, owner := t.Context(), up(t, db)
+	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, owner := t.Context(), store(t, db)
 		admin := db.SQL(t)
 		_, app := role(t, db, "app")
 		program := pglease.New(app, pglease.Config{})
@@ -65,7 +65,7 @@ func TestCreatePool(t *testing.T) {
 			{Name: "sno", Size: 1, Layout: "sno: partitions"},
 		} {
 			for _, s := range []*pglease.Store{program, owner} {
-				_, err := s.Claim(ctx, p, ask("a", time.Minute))
+				_, err := s.Claim(ctx, p, ask("a", lasting))
 				wrong(t, err, nodelease.ErrPoolMismatch, "SK001", p.Layout, fmt.Sprint(p.Size))
 				if p.Name == "snowflake" {
 					wrong(t, err, nil, snowflake.Layout, "1024")
@@ -83,7 +83,7 @@ func TestCreatePool(t *testing.T) {
 			nodelease.ForSnowflakeSI(si),
 			nodelease.ForSnoRanges(idtype.SnoPartition{'A', '0'}, 4),
 		} {
-			_, err := program.Claim(ctx, p, ask("a", time.Minute))
+			_, err := program.Claim(ctx, p, ask("a", lasting))
 			statement := fmt.Sprintf("SELECT sortkey.create_node_pool('%s', %d, '%s')", p.Name, p.Size, strings.ReplaceAll(p.Layout, "'", "''"))
 			wrong(t, err, nodelease.ErrMisconfigured, "42704", "pool "+p.Name+" doesn't exist", "as the owner of schema", statement)
 			if server := (*pgconn.PgError)(nil); !errors.As(err, &server) || !strings.Contains(server.Hint, statement) {
@@ -97,22 +97,22 @@ func TestCreatePool(t *testing.T) {
 
 		pools := defaultPools(idtype.SnowflakeLayout{})
 		for _, p := range pools {
-			claim(t, program, p, ask("a", time.Minute))
+			claim(t, program, p, ask("a", lasting))
 		}
 		if n := names(); n != len(pools) {
 			t.Errorf("want %d pools, got %d", len(pools), n)
 		}
 
 		// The owner creates another pool with the statement of the error. A second call does nothing.
-		_, err := program.Claim(ctx, custom, ask("a", time.Minute))
+		_, err := program.Claim(ctx, custom, ask("a", lasting))
 		_, statement, _ := strings.Cut(err.Error(), ", run ")
 		statement, _, _ = strings.Cut(statement, ": "+nodelease.ErrMisconfigured.Error())
 		for range 2 {
 			must(t, execute(ctx, admin, statement))
 		}
-		claim(t, program, custom, ask("a", time.Minute))
+		claim(t, program, custom, ask("a", lasting))
 		custom.Size++
-		_, err = program.Claim(ctx, custom, ask("b", time.Minute))
+		_, err = program.Claim(ctx, custom, ask("b", lasting))
 		wrong(t, err, nodelease.ErrPoolMismatch, "5 numbers", "6 numbers")
 		for _, arguments := range []string{"NULL, 1, 'x'", "'X', 1, 'x'", "'x', 0, 'x'", "'x', 65537, 'x'", "'x', 1, NULL", "'x', 1, repeat('x', 1001)", "'x', NULL, 'x'"} {
 			if err := execute(ctx, admin, "SELECT sortkey.create_node_pool("+arguments+")"); err == nil || !strings.Contains(err.Error(), "22023") {
@@ -131,9 +131,9 @@ func TestDefaultPools(t *testing.T) {
 		_, app := role(t, db, "app")
 		program := pglease.New(app, pglease.Config{})
 		for _, p := range append(defaultPools(l), nodelease.ForSnowflakeSI(si)) {
-			claim(t, program, p, ask("a", time.Minute))
+			claim(t, program, p, ask("a", lasting))
 		}
-		_, err := program.Claim(t.Context(), nodelease.ForSnowflake(idtype.SnowflakeLayout{}), ask("b", time.Minute))
+		_, err := program.Claim(t.Context(), nodelease.ForSnowflake(idtype.SnowflakeLayout{}), ask("b", lasting))
 		wrong(t, err, nodelease.ErrPoolMismatch, "256 numbers", "1024 numbers")
 		// Each number that defaults can use is in the pool that claims use.
 		for format, numbers := range map[string][]int{"snowflake": {0, 255}, "snowflake_si": {0, 255}, "spread64": {0, 1023}, "sno": {0, 65535}} {
@@ -150,18 +150,17 @@ func TestDefaultPools(t *testing.T) {
 // number isn't reserved.
 func TestClaimsLeaveDefaults(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		up(t, db)
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		_, app := role(t, db, "app")
 		program, p := pglease.New(app, pglease.Config{}), nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout())
 		refused := func(name string) {
 			t.Helper()
 			p := p
 			p.Name = name
-			_, err := program.Claim(t.Context(), p, ask("a", time.Minute))
+			_, err := program.Claim(t.Context(), p, ask("a", lasting))
 			wrong(t, err, nodelease.ErrMisconfigured, "create_node_pool")
 		}
-		claim(t, program, p, ask("a", time.Minute))
+		claim(t, program, p, ask("a", lasting))
 		refused("early")
 		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1023, 'defaults'); ALTER DATABASE "+db.Name+" SET sortkey.node = 1023")
 		refused("late")
@@ -182,12 +181,12 @@ func TestOwnerCreatesPools(t *testing.T) {
 		_, others := role(t, db, "other")
 
 		p := small(5)
-		_, err := pglease.New(others, pglease.Config{}).Claim(t.Context(), p, ask("a", time.Minute))
+		_, err := pglease.New(others, pglease.Config{}).Claim(t.Context(), p, ask("a", lasting))
 		wrong(t, err, nodelease.ErrMisconfigured, "create_node_pool")
 		for i, pool := range []*sql.DB{members, db.SQL(t, pgtest.Login(owner)), db.SQL(t)} {
 			p.Name = fmt.Sprint("small-", i)
-			claim(t, pglease.New(pool, pglease.Config{}), p, ask("a", time.Minute))
-			claim(t, pglease.New(others, pglease.Config{}), p, ask("b", time.Minute))
+			claim(t, pglease.New(pool, pglease.Config{}), p, ask("a", lasting))
+			claim(t, pglease.New(others, pglease.Config{}), p, ask("b", lasting))
 		}
 	})
 }
@@ -195,14 +194,13 @@ func TestOwnerCreatesPools(t *testing.T) {
 // No call leaves a high-water mark that is more than a day and the TTL ahead.
 func TestMarksAhead(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
-		up(t, db)
 		admin := db.SQL(t)
 		_, app := role(t, db, "app")
 		s, p := pglease.New(app, pglease.Config{}), nodelease.ForSpread64(1)
 		at := func(holder string, ahead, maxSkew time.Duration) nodelease.Request {
-			r := ask(holder, time.Minute)
+			r := ask(holder, lasting)
 			r.Now, r.Until, r.MaxSkew = r.Now+ahead.Milliseconds(), r.Until+ahead.Milliseconds(), maxSkew
 			return r
 		}

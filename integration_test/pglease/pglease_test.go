@@ -19,24 +19,40 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-func TestMain(m *testing.M) { pgtest.MainParallel(m, 16) }
+func TestMain(m *testing.M) {
+	pgtest.MainParallel(m, 16, TestExercise, TestFence, TestReserve, TestPrivileges, TestCreatePool)
+}
 
 var (
 	must  = pgtest.Must
 	wrong = pgtest.Fails
 )
 
-// up installs the functions and returns a store.
-func up(t *testing.T, db *pgtest.DB, opts ...pgtest.Option) *pglease.Store {
+// installed has the functions of the migrations.
+var installed = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
+	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+})
+
+// store returns a store in a database with the functions.
+func store(t *testing.T, db *pgtest.DB) *pglease.Store {
+	t.Helper()
+	return pglease.New(db.SQL(t), pglease.Config{})
+}
+
+// up installs the functions on a server of the test's own, and returns a store.
+func up(t *testing.T, db *pgtest.DB) *pglease.Store {
 	t.Helper()
 	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
-	return pglease.New(db.SQL(t, opts...), pglease.Config{})
+	return store(t, db)
 }
 
 // small returns a pool of the given size.
 func small(size int) nodelease.Pool {
 	return nodelease.Pool{Name: "small", Size: size, Layout: `for a "test", it's`}
 }
+
+// lasting is the TTL of claims that must not expire during a test.
+const lasting = 10 * time.Minute
 
 // ask returns a request with the current time.
 func ask(holder string, ttl time.Duration) nodelease.Request {
@@ -80,27 +96,22 @@ func begin(t *testing.T, db *pgtest.DB, query string, args ...any) pgx.Tx {
 // The store passes the tests of leasetest.
 func TestExercise(t *testing.T) {
 	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		up(t, db)
-		leasetest.Exercise(t, leasetest.Harness{Open: func(t *testing.T) nodelease.Store { return open(t, db) }})
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		leasetest.Exercise(t, leasetest.Harness{
+			TTL:  pgtest.Scaled(500*time.Millisecond, 3*time.Second),
+			Open: func(t *testing.T) nodelease.Store { return open(t, db) },
+		})
 	})
 }
 
 // The store passes the tests of leasetest behind PgBouncer in transaction mode, where each
-// statement may use another of a few connections. Outside CI, the test makes each call
-// once. TestDrivers makes the calls on all versions.
+// statement may use another of a few connections.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	bouncer := pgtest.Bouncer{Suite: "trixie", Version: "1.24", Backends: 4, Settings: "max_client_conn = 1000\nmax_prepared_statements = 0"}
-	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
-		up(t, db)
+	installed.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		pooled := bouncer.Start(t, db)
 		open := func(t *testing.T) nodelease.Store { return open(t, &pooled, pgtest.Mode(pgx.QueryExecModeExec)) }
-		if !pgtest.Thorough() {
-			refuseUnwelcome(t, db)
-			calls(t, open(t), "pooled")
-			return
-		}
 		leasetest.Exercise(t, leasetest.Harness{Open: open})
 	})
 }
@@ -118,8 +129,7 @@ func open(t *testing.T, db *pgtest.DB, opts ...pgtest.Option) *pglease.Store {
 // which sends all arguments as text.
 func TestDrivers(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		up(t, db)
+	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
 		refuseUnwelcome(t, db)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			calls(t, pglease.New(db.SQL(t, pgtest.Mode(mode)), pglease.Config{}), fmt.Sprintf("mode-%d", mode))
@@ -145,7 +155,7 @@ func refuseUnwelcome(t *testing.T, db *pgtest.DB) {
 func calls(t *testing.T, s nodelease.Store, name string) {
 	ctx, p := t.Context(), small(5)
 	p.Name, p.Reserved = name, []int{0, 3}
-	r := ask(`host "a", it's \ %s $1 ä AAAA`, time.Minute)
+	r := ask(`host "a", it's \ %s $1 ä AAAA`, lasting)
 	a := claim(t, s, p, r)
 	if a.Number != 1 || a.Term != 1 || a.Holder != r.Holder || a.After != 0 || a.Until != r.Until || a.TTL != r.TTL || time.Since(a.Time).Abs() > time.Hour {
 		t.Errorf("expected number 1 until %d, got %+v", r.Until, a)
@@ -161,9 +171,9 @@ func calls(t *testing.T, s nodelease.Store, name string) {
 		t.Errorf("expected 1 held, 2 reserved and 2 ahead, got %v, %+v", err, busy)
 	}
 	// The driver receives the row before the commit, which may still fail.
-	_, err = s.Claim(ctx, p, ask("unwelcome", time.Minute))
+	_, err = s.Claim(ctx, p, ask("unwelcome", lasting))
 	wrong(t, err, nil, "refused at the commit")
-	r = ask("", 2*time.Minute)
+	r = ask("", 2*lasting)
 	b, err := s.Renew(ctx, p, a, r)
 	must(t, err)
 	if b.Number != 1 || b.Term != 1 || b.Holder != a.Holder || b.After != 0 || b.Until != r.Until || b.TTL != r.TTL || b.Time.Before(a.Time) {
