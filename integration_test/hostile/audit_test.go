@@ -7,7 +7,7 @@ import "testing"
 func TestAudit(t *testing.T) {
 	audit := func(name, sql string) trap {
 		return trap{name: name, names: []string{"mallory.", "42P13"}, steps: []step{
-			mallory(sql + `; GRANT SELECT ON ALL TABLES IN SCHEMA mallory TO PUBLIC; ANALYZE mallory.t`),
+			mallory(sql + `; GRANT SELECT ON ALL TABLES IN SCHEMA mallory TO PUBLIC; REVOKE SELECT ON mallory.caught FROM PUBLIC; ANALYZE mallory.t`),
 			calls(
 				sortkey("audit mallory.t.id --type snowflake"), sortkey("audit mallory.t --type snowflake -o json"), sortkey("audit mallory.t.id --type snowflake --created-at at"),
 				sortkey("audit mallory.t mallory.u.id --type snowflake"), sortkey("audit shop.orders --type snowflake"),

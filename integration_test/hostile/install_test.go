@@ -110,6 +110,13 @@ func TestInstall(t *testing.T) {
 	names := append([]string{"sortkey.", "sortkey_internal", "schema sortkey", `schema "sortkey"`}, absent...)
 	integers := fmt.Sprintf(tables, "integer")
 	springs(t, []trap{
+		{name: "view revision", bare: true, names: names, steps: fake(`
+			CREATE VIEW sortkey.revision AS SELECT i AS version, 'x' AS name, now() AS installed_at FROM generate_series(1, 9) i WHERE mallory.payload();
+			CREATE VIEW sortkey.layout AS SELECT 'snowflake' AS format, '{layout}' AS layout WHERE mallory.payload();` + fakeViews)},
+		{name: "triggers and rules", bare: true, names: names, steps: fake(integers + `
+			CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON sortkey.revision FOR EACH ROW EXECUTE FUNCTION mallory.fire();
+			CREATE RULE r AS ON DELETE TO sortkey.layout DO ALSO SELECT mallory.payload();
+			CREATE TABLE sortkey.node_lease (); CREATE SCHEMA sortkey_internal; CREATE SEQUENCE sortkey_internal.snowflake_clock; GRANT ALL ON SCHEMA sortkey_internal TO PUBLIC;`)},
 		{name: "internal schema", bare: true, names: names, steps: []step{
 			mallory(`CREATE SCHEMA sortkey_internal; GRANT ALL ON SCHEMA sortkey_internal TO PUBLIC`),
 			calls(readers...), refused(sortkey("migrate up"), up), calls(removal...),
@@ -125,17 +132,10 @@ func TestInstall(t *testing.T) {
 		{name: "schema", bare: true, names: names, steps: []step{
 			mallory(squatted), calls(readers...), refused(sortkey("migrate up"), up), calls(removal...),
 		}},
-		{name: "view revision", bare: true, names: names, steps: fake(`
-			CREATE VIEW sortkey.revision AS SELECT i AS version, 'x' AS name, now() AS installed_at FROM generate_series(1, 9) i WHERE mallory.payload();
-			CREATE VIEW sortkey.layout AS SELECT 'snowflake' AS format, '{layout}' AS layout WHERE mallory.payload();` + fakeViews)},
 		{name: "right tables", bare: true, names: names, steps: fake(integers + fakeViews)},
 		{name: "policy", bare: true, names: names, steps: fake(integers + `
 			ALTER TABLE sortkey.revision ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON sortkey.revision USING (mallory.payload());
 			ALTER TABLE sortkey.layout ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON sortkey.layout USING (mallory.payload());`)},
-		{name: "triggers and rules", bare: true, names: names, steps: fake(integers + `
-			CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON sortkey.revision FOR EACH ROW EXECUTE FUNCTION mallory.fire();
-			CREATE RULE r AS ON DELETE TO sortkey.layout DO ALSO SELECT mallory.payload();
-			CREATE TABLE sortkey.node_lease (); CREATE SCHEMA sortkey_internal; CREATE SEQUENCE sortkey_internal.snowflake_clock; GRANT ALL ON SCHEMA sortkey_internal TO PUBLIC;`)},
 		{name: "types", bare: true, names: names, steps: fake(`
 			CREATE DOMAIN mallory.version AS integer CHECK (mallory.payload());
 			CREATE TYPE mallory.form AS ENUM ('snowflake');
@@ -174,9 +174,11 @@ $do$;`
 func TestGrants(t *testing.T) {
 	all := append(append([]call{}, readers...), writers...)
 	springs(t, []trap{
-		{name: "create in internal schema", names: append([]string{"sortkey_internal"}, absent...), steps: []step{
-			admin("GRANT USAGE, CREATE ON SCHEMA sortkey_internal TO {mallory}; GRANT USAGE ON SCHEMA sortkey TO {mallory}"), mallory(overloads),
-			calls(all...), refused(sortkey("migrate up")), calls(removal...),
+		{name: "trigger on revision", names: append([]string{"trigger ", "sortkey.revision"}, absent...), steps: []step{
+			admin("GRANT TRIGGER ON sortkey.revision TO {mallory}; GRANT USAGE ON SCHEMA sortkey TO {mallory}"),
+			mallory("CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON sortkey.revision FOR EACH ROW EXECUTE FUNCTION mallory.fire()"),
+			admin("REVOKE TRIGGER ON sortkey.revision FROM {mallory}"), // the trigger stays
+			calls(all...), calls(removal...), calls(sortkey("migrate up"), up),
 		}},
 		{name: "create in schema", names: append([]string{"schema sortkey", "sortkey."}, absent...), steps: []step{
 			admin("GRANT USAGE, CREATE ON SCHEMA sortkey TO {mallory}; GRANT USAGE ON SCHEMA sortkey_internal TO {mallory}"),
@@ -185,11 +187,9 @@ func TestGrants(t *testing.T) {
 			admin("REVOKE ALL ON SCHEMA sortkey FROM {mallory}"), // the functions stay
 			calls(all...), refused(sortkey("migrate up")), calls(removal...),
 		}},
-		{name: "trigger on revision", names: append([]string{"trigger ", "sortkey.revision"}, absent...), steps: []step{
-			admin("GRANT TRIGGER ON sortkey.revision TO {mallory}; GRANT USAGE ON SCHEMA sortkey TO {mallory}"),
-			mallory("CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON sortkey.revision FOR EACH ROW EXECUTE FUNCTION mallory.fire()"),
-			admin("REVOKE TRIGGER ON sortkey.revision FROM {mallory}"), // the trigger stays
-			calls(all...), calls(removal...), calls(sortkey("migrate up"), up),
+		{name: "create in internal schema", names: append([]string{"sortkey_internal"}, absent...), steps: []step{
+			admin("GRANT USAGE, CREATE ON SCHEMA sortkey_internal TO {mallory}; GRANT USAGE ON SCHEMA sortkey TO {mallory}"), mallory(overloads),
+			calls(all...), refused(sortkey("migrate up")), calls(removal...),
 		}},
 		{name: "trigger on partition_log", names: append([]string{"trigger ", "partition_log", "shop.events"}, absent...), steps: []step{
 			admin("GRANT TRIGGER ON sortkey.partition_log, sortkey.node_lease TO {mallory}; GRANT USAGE ON SCHEMA sortkey TO {mallory}; " + managed),
@@ -254,7 +254,7 @@ CREATE TABLE mallory.revision (); CREATE TABLE mallory.pg_class (); CREATE TABLE
 // The administrator's search_path has a schema of mallory's after pg_catalog, like a schema
 // public in which every role can create objects.
 func TestSearchPath(t *testing.T) {
-	path := func(w *world) { w.exec(w.root, "ALTER ROLE {admin} IN DATABASE {db} SET search_path = shop, mallory") }
+	path := func(w *world) { w.asRoot("ALTER ROLE {admin} IN DATABASE {db} SET search_path = shop, mallory") }
 	springs(t, []trap{{name: "shadows", bare: true, names: append([]string{"shop.orders"}, absent...), steps: []step{
 		mallory(shadows), path,
 		allowed(sortkey("migrate up"), up), calls(readers...),

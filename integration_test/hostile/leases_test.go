@@ -25,7 +25,7 @@ func fails(sql string) step {
 		if err := w.try(w.evil, sql); err == nil {
 			w.t.Errorf("mallory can run %s", sql)
 		}
-		w.before = w.look()
+		w.stale = true
 	}
 }
 
@@ -38,21 +38,18 @@ func TestLeases(t *testing.T) {
 	for i := range 300 {
 		pools = append(pools, claim(fmt.Sprintf("pool-%d", i), 8, "x", "h", "1000"))
 	}
-	after := []step{
+	springs(t, []trap{{name: "claims", names: []string{"snowflake"}, steps: []step{
+		admin(leaser),
+		fails(claim("mine", 1024, snowflakes, "h", "1000")), // a second pool of the layout
+		fails(claim("snowflake", 512, "snowflake: x", "h", "1000")), fails(claim("sno", 10, "x", "h", "1000")), fails(claim("spread64-3", 10, "x", "h", "1000")),
+		fails(strings.Join(pools, ";")),
+		// A default pool of a layout that the database doesn't have.
+		fails(claim("snowflake-si", 32, "snowflake_si: x", "h", "1000")), fails(claim("spread64-16", 64, "spread64: cluster 16", "h", "1000")),
+		malloryTries(claim("snowflake", 1024, snowflakes, "h", year9999)),
+		malloryTries(`SELECT sortkey.renew_node('snowflake', c.number, c.term, 'r', 60000, ` + year9999 + `) FROM (` + claim("snowflake", 1024, snowflakes, "r", "1000") + ` AS c) x, LATERAL (SELECT (x.c).*) c`),
+		malloryTries(`SELECT sortkey.release_node('snowflake', c.number, c.term, 's', ` + year9999 + `) FROM (` + claim("snowflake", 1024, snowflakes, "s", "1000") + ` AS c) x, LATERAL (SELECT (x.c).*) c`),
+		mallory(claim("snowflake", 1024, snowflakes, `x\nforged: fine\x1b[31m\r`, "1000")),
 		allowed(statement(claim("snowflake", 1024, snowflakes, "program", "1000")), sortkey("nodes list"), sortkey("nodes list --all"), sortkey("nodes list snowflake 0"), sortkey("doctor"), scrape),
 		allowed(statement(`SELECT 1 / (CASE WHEN EXISTS (SELECT FROM sortkey.node_pool WHERE name <> 'snowflake') OR EXISTS (SELECT FROM sortkey.node_lease WHERE mark > (extract(epoch FROM now() + interval '2 days') * 1000)) THEN 0 ELSE 1 END)`)),
-	}
-	leases := func(name string, steps ...step) trap {
-		return trap{name: name, names: []string{"snowflake"}, steps: append(append([]step{admin(leaser)}, steps...), after...)}
-	}
-	springs(t, []trap{
-		leases("second pool of the layout", fails(claim("mine", 1024, snowflakes, "h", "1000"))),
-		leases("other layout of a default pool", fails(claim("snowflake", 512, "snowflake: x", "h", "1000")), fails(claim("sno", 10, "x", "h", "1000")), fails(claim("spread64-3", 10, "x", "h", "1000"))),
-		leases("pools", fails(strings.Join(pools, ";"))),
-		leases("default pool without a layout", fails(claim("snowflake-si", 32, "snowflake_si: x", "h", "1000")), fails(claim("spread64-16", 64, "spread64: cluster 16", "h", "1000"))),
-		leases("mark in the year 9999", malloryTries(claim("snowflake", 1024, snowflakes, "h", year9999)),
-			malloryTries(`SELECT sortkey.renew_node('snowflake', c.number, c.term, 'r', 60000, `+year9999+`) FROM (`+claim("snowflake", 1024, snowflakes, "r", "1000")+` AS c) x, LATERAL (SELECT (x.c).*) c`),
-			malloryTries(`SELECT sortkey.release_node('snowflake', c.number, c.term, 's', `+year9999+`) FROM (`+claim("snowflake", 1024, snowflakes, "s", "1000")+` AS c) x, LATERAL (SELECT (x.c).*) c`)),
-		leases("holder", mallory(claim("snowflake", 1024, snowflakes, `x\nforged: fine\x1b[31m\r`, "1000"))),
-	})
+	}}})
 }

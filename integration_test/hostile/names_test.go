@@ -14,10 +14,11 @@ func TestNames(t *testing.T) {
 	const text = `E'x\nforged: fine\u001b[31m\u0007\u009b2J\u007f\r\u202e'`
 	all := append(append([]call{}, readers...), sortkey("nodes list snowflake 7"), sortkey("migrate down --yes"))
 	springs(t, []trap{
-		{name: "default", names: []string{"forged"}, steps: []step{
+		{name: "default, and schema of a rekey", names: []string{"forged", "depend"}, steps: []step{
 			admin("GRANT USAGE ON SCHEMA sortkey TO {mallory}; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer), sortkey.next_snowflake() TO {mallory}"),
 			mallory(`CREATE TABLE mallory.` + name + ` (` + name + ` sortkey.snowflake DEFAULT sortkey.next_snowflake(7), b bigint DEFAULT sortkey.next_snowflake());
-				CREATE FUNCTION mallory.` + name + `() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT sortkey.next_snowflake(8); END`),
+				CREATE FUNCTION mallory.` + name + `() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT sortkey.next_snowflake(8); END;
+				CREATE SCHEMA ` + name + `; CREATE TABLE ` + name + `.rekey_state (` + columns + `); CREATE TABLE ` + name + `.rekey_pending ()`),
 			calls(all...),
 		}},
 		{name: "view over a key", names: append([]string{"forged", "depend", "mallory"}, absent...), steps: []step{
@@ -30,9 +31,6 @@ func TestNames(t *testing.T) {
 				CREATE TABLE shop.t (ref bigint CONSTRAINT ` + name + ` REFERENCES shop.orders);
 				SELECT sortkey.reserve_node('snowflake', 7, ` + text + `); COMMENT ON TABLE shop.orders IS ` + text),
 			calls(readers...), calls(inspect...), calls(expand), calls(sortkey("rekey status"), abort, sortkey("nodes list snowflake 7"), sortkey("nodes release snowflake 7"), sortkey("migrate down --yes")),
-		}},
-		{name: "schema of a rekey", names: []string{"forged", "depend"}, steps: []step{
-			mallory(`CREATE SCHEMA ` + name + `; CREATE TABLE ` + name + `.rekey_state (` + columns + `); CREATE TABLE ` + name + `.rekey_pending ()`), calls(all...),
 		}},
 		{name: "schema of an installation", names: []string{"forged", "depend"}, bare: true, steps: []step{
 			mallory(`CREATE SCHEMA ` + name + `; CREATE TABLE ` + name + `.revision (); CREATE TABLE ` + name + `.layout (); CREATE TABLE ` + name + `.node_lease ()`),

@@ -45,10 +45,9 @@ var idle = []string{"has begun; run expand", "the next step is"}
 // untouched is a step that fails the test if the table or the catalog has changed.
 func untouched(w *world) {
 	w.t.Helper()
-	var text string
-	must(w.t, w.root.QueryRowContext(w.t.Context(), `SELECT concat_ws(', ',
+	text := pgtest.Value[string](w.t, w.watch, `SELECT concat_ws(', ',
 		(SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = 'shop.orders'::regclass AND attnum > 0 AND (attisdropped OR attname LIKE 'rekey%')),
-		(SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname IN ('rekeyed', 'forged')), (SELECT string_agg(oid::regclass::text, ' ') FROM pg_class WHERE relname ~ 'forged'))`).Scan(&text))
+		(SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname IN ('rekeyed', 'forged')), (SELECT string_agg(oid::regclass::text, ' ') FROM pg_class WHERE relname ~ 'forged'))`)
 	if text != "" {
 		w.t.Errorf("want no change, got %s", text)
 	}
@@ -91,13 +90,11 @@ func TestRekey(t *testing.T) {
 		table := `mallory."` + name + `"`
 		odd += `CREATE TABLE ` + table + ` (` + refers + `); INSERT INTO ` + table + ` VALUES (1);`
 	}
-	traps := []trap{before("names", odd)}
-	traps = append(
-		traps,
+	traps := []trap{
 		before("view", `CREATE VIEW mallory.v AS SELECT id, mallory.same(id) AS x, mallory.spring() AS y FROM shop.orders WHERE mallory.spring()`),
+		before("CHECK", `CREATE TABLE mallory.t (`+refers+` CHECK (mallory.payload())); INSERT INTO mallory.t VALUES (1)`),
 		before("view of a view", `CREATE VIEW mallory.v AS SELECT id FROM shop.orders; CREATE VIEW mallory.w AS SELECT mallory.same(id) AS id FROM mallory.v`),
 		before("materialized view", `CREATE MATERIALIZED VIEW mallory.m AS SELECT mallory.same(id) AS id FROM shop.orders`),
-		before("CHECK", `CREATE TABLE mallory.t (`+refers+` CHECK (mallory.payload())); INSERT INTO mallory.t VALUES (1)`),
 		before("CHECK of another column", `CREATE TABLE mallory.t (`+refers+`, x integer DEFAULT 1 CHECK (mallory.same(x) = 1)); INSERT INTO mallory.t VALUES (1)`),
 		before("trigger", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1);
 			CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON mallory.t FOR EACH ROW EXECUTE FUNCTION mallory.fire(); ALTER TABLE mallory.t ENABLE ALWAYS TRIGGER fire`),
@@ -116,7 +113,8 @@ func TestRekey(t *testing.T) {
 		before("function with the name of the table", `CREATE FUNCTION mallory.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); UPDATE shop.orders SET id = new.id WHERE id = old.id; RETURN new; END';
 			CREATE FUNCTION mallory.g(shop.orders) RETURNS bigint LANGUAGE sql AS 'SELECT $1.id FROM mallory.payload()'`),
 		before("partition", `CREATE TABLE mallory.t (`+refers+`) PARTITION BY LIST (mallory.same(ref)); CREATE TABLE mallory.p PARTITION OF mallory.t DEFAULT; INSERT INTO mallory.t VALUES (1)`),
-	)
+		before("names", odd),
+	}
 
 	// Mallory's trigger stands on the administrator's table: TRIGGER is a grant to run code.
 	traps = append(traps, trap{name: "trigger on the table", names: append([]string{"mallory", "fire"}, idle...), steps: []step{
@@ -125,18 +123,18 @@ func TestRekey(t *testing.T) {
 	}})
 
 	// Objects that appear between the steps.
-	for name, sql := range map[string]string{
-		"late foreign key": `CREATE TABLE mallory.t (` + refers + ` CHECK (mallory.payload()), x boolean GENERATED ALWAYS AS (mallory.spring()) STORED); CREATE INDEX ON mallory.t (mallory.same(ref)); INSERT INTO mallory.t VALUES (1)`,
-		"late view":        `CREATE VIEW mallory.v AS SELECT id, mallory.same(id) AS x FROM shop.orders; CREATE VIEW mallory.w AS SELECT rekey_id, mallory.spring() AS y FROM shop.orders`,
-		"late trigger": `CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON shop.orders FOR EACH ROW EXECUTE FUNCTION mallory.fire();
-			ALTER FUNCTION mallory.fire() SET search_path = pg_catalog; CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON shop.orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mallory.fire()`,
+	for _, late := range []struct{ name, sql string }{
+		{"late foreign key", `CREATE TABLE mallory.t (` + refers + ` CHECK (mallory.payload()), x boolean GENERATED ALWAYS AS (mallory.spring()) STORED); CREATE INDEX ON mallory.t (mallory.same(ref)); INSERT INTO mallory.t VALUES (1)`},
+		{"late view", `CREATE VIEW mallory.v AS SELECT id, mallory.same(id) AS x FROM shop.orders; CREATE VIEW mallory.w AS SELECT rekey_id, mallory.spring() AS y FROM shop.orders`},
+		{"late trigger", `CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON shop.orders FOR EACH ROW EXECUTE FUNCTION mallory.fire();
+			ALTER FUNCTION mallory.fire() SET search_path = pg_catalog; CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON shop.orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mallory.fire()`},
 	} {
 		start := []step{admin("GRANT REFERENCES, SELECT, TRIGGER ON shop.orders TO {mallory}"), allowed(expand)}
 		names := append([]string{"mallory", "fire"}, idle...)
 		traps = append(traps,
-			trap{name: name + " before backfill", names: names, steps: append(start[:2:2], mallory(sql), calls(rest...), calls(abort))},
-			trap{name: name + " before contract", names: names, steps: append(start[:2:2], allowed(rest[0], rest[1]), mallory(sql), calls(rest...), calls(abort))},
-			trap{name: name + " before abort", names: names, steps: append(start[:2:2], allowed(rest[0], rest[1]), mallory(sql), calls(sortkey("rekey abort --dry-run"), abort))})
+			trap{name: late.name + " before backfill", names: names, steps: append(start[:2:2], mallory(late.sql), calls(rest...), calls(abort))},
+			trap{name: late.name + " before contract", names: names, steps: append(start[:2:2], allowed(rest[0], rest[1]), mallory(late.sql), calls(rest...), calls(abort))},
+			trap{name: late.name + " before abort", names: names, steps: append(start[:2:2], allowed(rest[0], rest[1]), mallory(late.sql), calls(sortkey("rekey abort --dry-run"), abort))})
 	}
 	springs(t, traps)
 }
@@ -144,19 +142,19 @@ func TestRekey(t *testing.T) {
 // OldKey is an expression of the Spec. Inspect only explains it, so it must be a single one.
 func TestOldKey(t *testing.T) {
 	var traps []trap
-	for name, expression := range map[string]string{
-		"commit":        `1); COMMIT; CREATE TABLE shop.forged (); SELECT (1`,
-		"parenthesis":   `1)::bigint; DROP TABLE shop.secrets; CREATE TABLE shop.forged (); --`,
-		"semicolon":     `1; CREATE TABLE shop.forged ()`,
-		"comment":       `1 /* ) */ ); COMMIT; CREATE TABLE shop.forged (); --`,
-		"dollar quotes": `$rekey$; CREATE TABLE shop.forged (); $rekey$`,
-		"plain dollars": `$$1$$); COMMIT; CREATE TABLE shop.forged (); SELECT ($$1$$`,
-		"escape":        `E'\'); COMMIT; CREATE TABLE shop.forged (); --'`,
-		"unicode":       `U&'\0027' UESCAPE '!'); COMMIT; CREATE TABLE shop.forged (); --`,
-		"newline":       "1\n); COMMIT; CREATE TABLE shop.forged (); --",
+	for _, tt := range []struct{ name, expression string }{
+		{"commit", `1); COMMIT; CREATE TABLE shop.forged (); SELECT (1`},
+		{"parenthesis", `1)::bigint; DROP TABLE shop.secrets; CREATE TABLE shop.forged (); --`},
+		{"semicolon", `1; CREATE TABLE shop.forged ()`},
+		{"comment", `1 /* ) */ ); COMMIT; CREATE TABLE shop.forged (); --`},
+		{"dollar quotes", `$rekey$; CREATE TABLE shop.forged (); $rekey$`},
+		{"plain dollars", `$$1$$); COMMIT; CREATE TABLE shop.forged (); SELECT ($$1$$`},
+		{"escape", `E'\'); COMMIT; CREATE TABLE shop.forged (); --'`},
+		{"unicode", `U&'\0027' UESCAPE '!'); COMMIT; CREATE TABLE shop.forged (); --`},
+		{"newline", "1\n); COMMIT; CREATE TABLE shop.forged (); --"},
 	} {
-		key := fmt.Sprintf(`"old_key": %s`, jsonText(expression))
-		traps = append(traps, trap{name: name, names: append([]string{"OldKey", "key of shop.orders"}, idle...), steps: []step{
+		key := fmt.Sprintf(`"old_key": %s`, jsonText(tt.expression))
+		traps = append(traps, trap{name: tt.name, names: append([]string{"OldKey", "key of shop.orders"}, idle...), steps: []step{
 			withKey(key), refused(inspect[0], sortkey("rekey expand {spec} --dry-run"), expand), untouched, admin("SELECT FROM shop.secrets"),
 		}})
 	}

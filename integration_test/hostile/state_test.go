@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
 // jsonText returns a text as in JSON.
@@ -55,17 +57,13 @@ func TestState(t *testing.T) {
 	squat := func(name, sql string) trap {
 		return trap{name: name, names: names, steps: []step{mallory(sql), calls(steps...), untouchedRoles}}
 	}
-	var traps []trap
-	for i, step := range map[int]string{0: "expand", 3: "contract", 4: "abort"} {
-		traps = append(traps, squat("forged plan at "+step, table(forged(), i, step)))
-	}
-	traps = append(
-		traps,
+	traps := []trap{
+		squat("forged plan at expand", table(forged(), 0, "expand")),
+		squat("trigger", table(forged(), 0, "expand")+`; CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON rekeyed.rekey_state FOR EACH ROW EXECUTE FUNCTION mallory.fire()`),
 		squat("schema", jobSchema),
 		squat("view", jobSchema+`CREATE VIEW rekeyed.rekey_state AS SELECT true AS only_row, '{}'::text AS job, 'expand'::text AS step, 0 AS position, ''::text AS cursor, now() AS started_at, now() AS updated_at WHERE mallory.payload();
 			GRANT ALL ON rekeyed.rekey_state TO PUBLIC`),
 		squat("policy", table(forged(), 0, "expand")+`; ALTER TABLE rekeyed.rekey_state ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON rekeyed.rekey_state USING (mallory.payload())`),
-		squat("trigger", table(forged(), 0, "expand")+`; CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON rekeyed.rekey_state FOR EACH ROW EXECUTE FUNCTION mallory.fire()`),
 		squat("position below 0", table(forged(), -1, "expand")),
 		squat("position above the last", table(forged(), 1_000_000_000, "contract")),
 		squat("no actions", table(`{"Actions": []}`, 0, "expand")),
@@ -73,7 +71,9 @@ func TestState(t *testing.T) {
 		squat("no JSON", table("x\x1b[31m", 0, "expand")),
 		squat("no row", jobSchema+`CREATE TABLE rekeyed.rekey_state (`+columns+`); GRANT ALL ON rekeyed.rekey_state TO PUBLIC`),
 		squat("other columns", jobSchema+`CREATE TABLE rekeyed.rekey_state (x integer); GRANT ALL ON rekeyed.rekey_state TO PUBLIC`),
-	)
+		squat("forged plan at contract", table(forged(), 3, "contract")),
+		squat("forged plan at abort", table(forged(), 4, "abort")),
+	}
 
 	// Mallory has a privilege on the tables that the administrator creates.
 	for _, to := range []string{"{mallory}", "PUBLIC"} {
@@ -104,8 +104,7 @@ func TestState(t *testing.T) {
 // untouchedRoles fails the test if mallory has got a role.
 func untouchedRoles(w *world) {
 	w.t.Helper()
-	var n int
-	must(w.t, w.root.QueryRowContext(w.t.Context(), w.rename.Replace(`SELECT count(*) FROM pg_roles WHERE rolname = '{mallory}' AND (rolsuper OR pg_has_role(oid, '{prize}', 'MEMBER'))`)).Scan(&n))
+	n := pgtest.Value[int](w.t, w.watch, w.rename.Replace(`SELECT count(*) FROM pg_roles WHERE rolname = '{mallory}' AND (rolsuper OR pg_has_role(oid, '{prize}', 'MEMBER'))`))
 	if n > 0 {
 		w.t.Error("mallory has got a role")
 	}

@@ -29,7 +29,7 @@ var binary string
 
 func TestMain(m *testing.M) {
 	binary = pgtest.BuildCommand()
-	pgtest.MainParallel(m, 4)
+	pgtest.MainParallel(m, 4, TestPayload, TestInstall, TestGrants, TestSearchPath, TestRekey, TestState)
 }
 
 // must is pgtest.Must.
@@ -53,43 +53,57 @@ type trap struct {
 // A step changes the database or calls the code under test.
 type step func(w *world)
 
-// springs runs each trap twice: for a superuser on the first version of Postgres, and in CI
-// for the dba on the last one. Outside CI, it runs a third of the traps.
+// springs runs the traps for a superuser on the first version of Postgres, and for the dba on the
+// last one. With -short, only the superuser walks into traps, the first two of each list.
+//
+// The traps of a list share a database as long as they leave no trace in it.
 func springs(t *testing.T, traps []trap) {
 	t.Parallel()
-	for i, tr := range traps {
-		t.Run(strings.ReplaceAll(tr.name, " ", "_"), func(t *testing.T) {
+	traps = traps[:min(len(traps), pgtest.Scaled(2, len(traps)))]
+	for _, super := range []bool{true, false} {
+		t.Run(map[bool]string{true: "superuser", false: "dba"}[super], func(t *testing.T) {
 			t.Parallel()
-			if i%3 > 0 {
+			if !super {
 				pgtest.ThoroughOnly(t)
 			}
-			for _, super := range []bool{true, false} {
-				name := map[bool]string{true: "superuser", false: "dba"}[super]
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					databases := pgtest.First
-					switch {
-					case !super:
-						pgtest.ThoroughOnly(t)
-						databases = pgtest.One
-					case !tr.bare:
-						databases = installed.First
+			for left := traps; len(left) > 0; {
+				n := len(left)
+				worldFor(super, left[0].bare)(t, func(t *testing.T, db *pgtest.DB) {
+					w := newWorld(t, db, super, left[0].bare)
+					for clean, bare := true, left[0].bare; clean && len(left) > 0 && left[0].bare == bare; left = left[1:] {
+						clean = w.walksInto(t, left[0])
 					}
-					databases(t, func(t *testing.T, db *pgtest.DB) {
-						w := newWorld(t, db, super)
-						w.names = tr.names
-						if !super && !tr.bare {
-							must(t, migrations.Up(t.Context(), w.admin, config))
-							w.before = w.look()
-						}
-						for _, s := range tr.steps {
-							s(w)
-						}
-					})
 				})
+				if len(left) == n { // -run excludes the version, or setting up the database failed
+					return
+				}
 			}
 		})
 	}
+}
+
+// worldFor returns the function that provides databases for an administrator.
+func worldFor(super, bare bool) func(t *testing.T, f func(t *testing.T, db *pgtest.DB)) {
+	switch {
+	case !super:
+		return pgtest.One
+	case bare:
+		return pgtest.First
+	default:
+		return installed.First
+	}
+}
+
+// walksInto runs a trap. It reports whether another one can use the database.
+func (w *world) walksInto(t *testing.T, tr trap) (clean bool) {
+	passed := t.Run(strings.ReplaceAll(tr.name, " ", "_"), func(t *testing.T) {
+		w.t, w.names, w.key, w.stale = t, tr.names, "", true
+		for _, s := range tr.steps {
+			s(w)
+		}
+	})
+	w.t = t
+	return passed && w.clean()
 }
 
 // A world is a database with the roles, and with the schemas of both.
@@ -97,8 +111,7 @@ type world struct {
 	*pgtest.DB
 	t      *testing.T
 	super  bool
-	root   *sql.DB   // a superuser that prepares
-	watch  *pgx.Conn // a superuser that observes
+	watch  *pgx.Conn // a superuser that prepares and observes
 	admin  *sql.DB   // the administrator
 	url    string    // of the administrator
 	evil   *sql.DB   // mallory
@@ -107,6 +120,10 @@ type world struct {
 	key    string // fields of the Spec
 	dir    string // for files
 	before baseline
+	stale  bool // before is older than the last change by a step
+
+	highest int64  // the OID of the newest object before the traps
+	shape   string // of the database before the traps
 }
 
 // The texts {mallory}, {admin}, {prize} and {db} in SQL stand for the names of the roles and
@@ -171,12 +188,10 @@ CREATE FUNCTION mallory.same(anyelement) RETURNS anyelement IMMUTABLE LANGUAGE p
 CREATE FUNCTION mallory.fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN CASE TG_OP WHEN ''DELETE'' THEN old ELSE new END; END';
 `
 
-func newWorld(t *testing.T, db *pgtest.DB, super bool) *world {
+func newWorld(t *testing.T, db *pgtest.DB, super, bare bool) *world {
 	t.Helper()
-	w := &world{DB: db, t: t, super: super, root: db.SQL(t), watch: db.Conn(t), url: db.URL, dir: t.TempDir()}
-	var root string
-	must(t, w.root.QueryRowContext(t.Context(), "SELECT quote_ident(current_user)").Scan(&root))
-	mallory, prize, admin := "mallory_"+db.Name, "prize_"+db.Name, root
+	w := &world{DB: db, t: t, super: super, watch: db.Conn(t), url: db.URL, dir: t.TempDir(), stale: true}
+	mallory, prize, admin := "mallory_"+db.Name, "prize_"+db.Name, pgtest.Value[string](t, w.watch, "SELECT quote_ident(current_user)")
 	if !super {
 		admin = "dba_" + db.Name
 		u, err := url.Parse(db.URL)
@@ -185,35 +200,42 @@ func newWorld(t *testing.T, db *pgtest.DB, super bool) *world {
 		w.url = u.String()
 	}
 	w.rename = strings.NewReplacer("{mallory}", mallory, "{prize}", prize, "{admin}", admin, "{db}", db.Name)
-	w.exec(w.root, rootSetup)
-	roles := "{mallory}, {prize}"
+	setup, roles := rootSetup, "{mallory}, {prize}"
 	if super {
 		w.admin = db.SQL(t)
 	} else {
-		roles += ", {admin}"
-		w.exec(w.root, dbaSetup)
+		setup, roles = rootSetup+dbaSetup, roles+", {admin}"
 		w.admin = db.SQL(t, pgtest.Login(admin))
 	}
+	w.asRoot(setup)
 	t.Cleanup(func() {
-		for _, sql := range []string{"DROP OWNED BY " + roles + " CASCADE", "DROP ROLE " + roles} {
-			if _, err := w.root.ExecContext(context.Background(), w.rename.Replace(sql)); err != nil {
-				t.Error(err)
-			}
-		}
+		w.t = t
+		w.asRoot("DROP OWNED BY " + roles + " CASCADE; DROP ROLE " + roles)
 	})
 	w.evil = db.SQL(t, pgtest.Login(mallory))
-	for _, pool := range []*sql.DB{w.root, w.admin, w.evil} {
-		pool.SetMaxIdleConns(0) // so that each session ends with its last statement; see sprung
-	}
+	w.evil.SetMaxOpenConns(1)
+	w.admin.SetMaxIdleConns(0) // so that each session ends with its last statement; see sprung
 	w.exec(w.admin, adminSetup)
 	w.exec(w.evil, mallorySetup)
-	w.before = w.look()
+	if !super && !bare {
+		must(t, migrations.Up(t.Context(), w.admin, config))
+	}
+	w.highest = pgtest.Value[int64](t, w.watch, highest)
+	w.shape = w.hash()
 	return w
 }
 
 func (w *world) exec(db *sql.DB, sql string) {
 	w.t.Helper()
 	if err := w.try(db, sql); err != nil {
+		w.t.Fatalf("%v\nin: %s", err, w.rename.Replace(sql))
+	}
+}
+
+// asRoot runs SQL as a superuser.
+func (w *world) asRoot(sql string) {
+	w.t.Helper()
+	if _, err := w.watch.Exec(context.Background(), w.rename.Replace(sql), pgx.QueryExecModeSimpleProtocol); err != nil {
 		w.t.Fatalf("%v\nin: %s", err, w.rename.Replace(sql))
 	}
 }
@@ -228,7 +250,7 @@ func mallory(sql string) step {
 	return func(w *world) {
 		w.t.Helper()
 		w.exec(w.evil, sql)
-		w.before = w.look()
+		w.stale = true
 	}
 }
 
@@ -239,7 +261,7 @@ func malloryTries(sql string) step {
 		if err := w.try(w.evil, sql); err != nil {
 			w.t.Logf("mallory can't: %v", err)
 		}
-		w.before = w.look()
+		w.stale = true
 	}
 }
 
@@ -248,7 +270,7 @@ func admin(sql string) step {
 	return func(w *world) {
 		w.t.Helper()
 		w.exec(w.admin, sql)
-		w.before = w.look()
+		w.stale = true
 	}
 }
 
@@ -290,7 +312,9 @@ func library(name string, f func(ctx context.Context, db *sql.DB) error) call {
 	return call{name, func(w *world) outcome {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 		defer cancel()
+		w.admin.SetMaxIdleConns(4)
 		err := f(ctx, w.admin)
+		w.admin.SetMaxIdleConns(0) // ends the sessions
 		if err != nil {
 			return outcome{err.Error(), true}
 		}
@@ -334,6 +358,9 @@ func allowed(list ...call) step {
 func each(list []call, want func(w *world, c call, o *outcome)) step {
 	return func(w *world) {
 		w.t.Helper()
+		if w.stale {
+			w.before, w.stale = w.look(), false
+		}
 		var names []string
 		for _, c := range list {
 			o := c.do(w)
@@ -393,9 +420,8 @@ func (w *world) caught() string {
 
 // A baseline is the state of mallory's rights, and the number of calls of the payload.
 type baseline struct {
-	lines   []string // privileges, memberships and objects
-	highest int64    // the OID of the newest object
-	sprung  int64
+	lines  []string // privileges, memberships and objects
+	sprung int64
 }
 
 // rights lists the rights of mallory. PUBLIC may get privileges on new objects, such as
@@ -431,12 +457,60 @@ const highest = `SELECT max(o::bigint) FROM (SELECT max(oid) FROM pg_class UNION
 func (w *world) look() (b baseline) {
 	w.t.Helper()
 	b.sprung = w.sprung()
-	b.highest = w.before.highest
-	if b.highest == 0 {
-		b.highest = pgtest.Value[int64](w.t, w.watch, highest)
-	}
-	b.lines = pgtest.Value[[]string](w.t, w.watch, w.rename.Replace(rights), b.highest)
+	b.lines = pgtest.Value[[]string](w.t, w.watch, w.rename.Replace(rights), w.highest)
 	return b
+}
+
+// clear drops what mallory has created since newWorld, and revokes what mallory has got on the tables
+// of the administrator. It leaves what it can't drop alone.
+const clear = `
+REVOKE ALL ON ALL TABLES IN SCHEMA shop FROM {mallory};
+DO $do$
+DECLARE
+	o record;
+BEGIN
+	FOR o IN SELECT i.type, i.identity FROM pg_shdepend d, pg_identify_object(d.classid, d.objid, 0) i
+		WHERE d.refclassid = 'pg_authid'::regclass AND d.refobjid = '{mallory}'::regrole AND d.deptype = 'o' AND d.objid::bigint > {highest}
+			AND d.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY d.objid DESC
+	LOOP
+		BEGIN
+			EXECUTE format('DROP %s IF EXISTS %s CASCADE', CASE o.type WHEN 'statistics object' THEN 'STATISTICS' ELSE o.type END, o.identity);
+		EXCEPTION WHEN OTHERS THEN
+		END;
+	END LOOP;
+END
+$do$`
+
+// administrators selects a UNION ALL of the rows of the administrator and of the installation.
+const administrators = `SELECT coalesce(string_agg(format(' UNION ALL SELECT t::text FROM %s t', oid::regclass), ''), '') FROM pg_class
+	WHERE relkind = 'r' AND relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('shop', 'sortkey', 'sortkey_internal'))`
+
+// shape is a hash of the objects, privileges, roles and rows that a trap can change.
+const shape = `
+SELECT md5(string_agg(r, '' ORDER BY r)) FROM (
+	SELECT a::text FROM pg_attribute a WHERE attrelid >= 16384 UNION ALL SELECT d::text FROM pg_attrdef d UNION ALL SELECT i::text FROM pg_index i WHERE indexrelid >= 16384
+	UNION ALL SELECT c::text FROM pg_constraint c WHERE oid >= 16384 UNION ALL SELECT g::text FROM pg_trigger g UNION ALL SELECT p::text FROM pg_proc p WHERE oid >= 16384
+	UNION ALL SELECT w::text FROM pg_rewrite w WHERE oid >= 16384 UNION ALL SELECT p::text FROM pg_policy p UNION ALL SELECT y::text FROM pg_type y WHERE oid >= 16384
+	UNION ALL SELECT o::text FROM pg_operator o WHERE oid >= 16384 UNION ALL SELECT k::text FROM pg_cast k WHERE oid >= 16384 UNION ALL SELECT h::text FROM pg_inherits h
+	UNION ALL SELECT e::text FROM pg_statistic_ext e UNION ALL SELECT s::text FROM pg_description s WHERE objoid >= 16384
+	UNION ALL SELECT concat_ws(' ', oid, relname, relowner, relrowsecurity, coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner))) FROM pg_class WHERE oid >= 16384
+	UNION ALL SELECT n::text FROM pg_namespace n UNION ALL SELECT d::text FROM pg_default_acl d
+	UNION ALL SELECT s::text FROM pg_db_role_setting s WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
+	UNION ALL SELECT concat_ws(' ', rolname, rolsuper, rolcreaterole, rolcreatedb, rolbypassrls, rolreplication) FROM pg_roles WHERE rolname IN ('{mallory}', '{prize}', '{admin}')
+	UNION ALL SELECT concat_ws(' ', roleid, member) FROM pg_auth_members WHERE '{mallory}'::regrole IN (roleid, member)
+	%s) x (r)`
+
+// hash returns the shape of the database.
+func (w *world) hash() string {
+	w.t.Helper()
+	return pgtest.Value[string](w.t, w.watch, fmt.Sprintf(w.rename.Replace(shape), pgtest.Value[string](w.t, w.watch, administrators)))
+}
+
+// clean clears the database after a trap. It reports whether the database is as before the trap.
+func (w *world) clean() bool {
+	w.t.Helper()
+	w.asRoot(strings.ReplaceAll(clear, "{highest}", fmt.Sprint(w.highest)))
+	return w.hash() == w.shape
 }
 
 // sprung returns the number of calls of the payload in sessions of others than mallory. A
@@ -445,7 +519,7 @@ func (w *world) sprung() int64 {
 	w.t.Helper()
 	pgtest.Eventually(w.t, "the sessions of the call end", func() error {
 		var others int
-		err := w.watch.QueryRow(w.t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others)
+		err := w.watch.QueryRow(w.t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND usename <> $1`, w.rename.Replace("{mallory}")).Scan(&others)
 		if err == nil && others > 0 {
 			err = fmt.Errorf("%d sessions", others)
 		}
@@ -481,7 +555,8 @@ func TestPayload(t *testing.T) {
 	for _, super := range []bool{true, false} {
 		t.Run(map[bool]string{true: "superuser", false: "dba"}[super], func(t *testing.T) {
 			pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-				w := newWorld(t, db, super)
+				w := newWorld(t, db, super, true)
+				w.evil.SetMaxIdleConns(0) // so that the server counts its calls
 				w.exec(w.evil, "SELECT mallory.payload(); CREATE VIEW mallory.bait AS SELECT mallory.spring() AS x; GRANT SELECT ON mallory.bait TO PUBLIC")
 				w.before = w.look()
 				if w.before.sprung != 0 {
