@@ -38,7 +38,7 @@ func chaos(t *testing.T, scenarios scenarios, srv *server) {
 		u.done = map[string]int{}
 	}
 	// Run until numbers have passed to other processes, even on a slow machine.
-	begun, lasts := time.Now(), pgtest.Soak(t, 3*time.Second, 20*time.Second)
+	begun, lasts := time.Now(), pgtest.Soak(t, 10*time.Second, 10*time.Second)
 	goesOn := func() bool {
 		since := time.Since(begun)
 		return since < lasts || since < lasts+4*patience && slices.ContainsFunc(pools, func(u *upheaval) bool { return u.holders() < 2*u.numbers })

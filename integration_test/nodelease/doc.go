@@ -5,7 +5,7 @@
 //
 // # What it shows
 //
-// TestPostgres and TestZooKeeper run the same scenarios on each store:
+// TestPostgres runs these scenarios, and TestZooKeeper those that depend on the store:
 //
 //   - processes_unix_test.go, clocks_unix_test.go: processes end, stop, or have a wrong clock
 //   - servers_unix_test.go: the server is down for longer or shorter than claims last
@@ -37,7 +37,7 @@
 //
 // # Cost
 //
-// About half a minute, most of it waiting for claims to expire, on five servers of Postgres and
-// three of ZooKeeper, which start one after another. Outside CI, TestZooKeeper runs only chaos,
-// kill and outages, and both leave out some outages and interruptions.
+// About a minute, most of it waiting for claims to expire, on six servers of Postgres and three of
+// ZooKeeper, which start one after another. Tests of exact times are in package nodelease, with a
+// fake clock. With -short, no test runs.
 package nodelease

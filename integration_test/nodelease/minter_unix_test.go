@@ -22,7 +22,7 @@ import (
 )
 
 // patience is the time limit for each wait.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // A minter is a process of the program minter.
 type minter struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
 )
 
-func TestMain(m *testing.M) { pgtest.MainParallel(m, 8) }
+func TestMain(m *testing.M) { pgtest.MainParallel(m, 16) }
 
 // must is pgtest.Must.
 var must = pgtest.Must
@@ -94,13 +94,18 @@ const (
 // not because the machine is busy.
 func (s *scenario) suitable(t testing.TB) time.Duration {
 	t.Helper()
-	probe := *s
-	probe.dir, probe.pool, probe.ttl = t.TempDir(), newPool(), time.Minute
-	begun := time.Now()
-	m := probe.start(t)
-	m.acquired(t)
-	m.close(t)
-	took := time.Since(begun)
+	took := longestTTL
+	for range 3 { // the start of a server can make the machine busy for a moment
+		probe := *s
+		probe.dir, probe.pool, probe.ttl = t.TempDir(), newPool(), time.Minute
+		begun := time.Now()
+		m := probe.start(t)
+		m.acquired(t)
+		m.close(t)
+		if took = min(took, time.Since(begun)); 20*took <= shortestTTL {
+			break
+		}
+	}
 	ttl := min(max(shortestTTL, (20*took).Round(time.Second)), longestTTL)
 	if ttl > shortestTTL {
 		t.Logf("using a TTL of %v, since a process needs %v to claim and release a number", ttl, took)

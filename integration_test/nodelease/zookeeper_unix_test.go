@@ -28,28 +28,21 @@ func TestZooKeeper(t *testing.T) {
 			ends: []ending{{"stop", zk.Stop}}, start: zk.Start,
 		}})
 	}
+	t.Run("outages", func(t *testing.T) {
+		t.Parallel()
+		started(t, each, func(t *testing.T, zk zookeeper) { outages(t, zk.scenarios, zk.server) })
+	})
 	t.Run("chaos", func(t *testing.T) {
 		t.Parallel()
-		started(t, each, func(t *testing.T, zk zookeeper) { chaos(t, zk.scenarios, zk.server) })
-	})
-	for name, f := range serverFaults {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if name != "outages" {
-				pgtest.ThoroughOnly(t) // in short runs, Postgres covers these
-			}
-			started(t, each, func(t *testing.T, zk zookeeper) {
-				f(t, zk.scenarios, zk.server)
-			})
+		started(t, each, func(t *testing.T, zk zookeeper) {
+			chaos(t, zk.scenarios, zk.server)
+			t.Run("interruptions", func(t *testing.T) { interruptions(t, zk.scenarios, zk.server) })
 		})
-	}
+	})
 	each(t, func(t *testing.T, zk zookeeper) {
 		for _, p := range processes {
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel()
-				if p.name != "kill" {
-					pgtest.ThoroughOnly(t) // in short runs, Postgres covers these
-				}
 				zk.run(t, p.f)
 			})
 		}
