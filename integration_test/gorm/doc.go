@@ -5,7 +5,7 @@
 // The tests are in package internal/gormtest. Each one of its table runs with every ID type, typed
 // keys and the caller's own ID types included, with package pgxcodec. Tests in which IDs are encoded
 // or scanned in many forms run without it, too, and through a pool. Other tests depend on one ID
-// type. Package sqlite runs the tests on SQLite.
+// type. Package sqlite runs the tests on SQLite, and package gormgeneric has the tests of gorm.G.
 //
 // The unit tests of gormplugin have what needs no database: which generator fills which key in
 // structs and maps, Select and Omit, errors of tags and bindings, rejected foreign keys, the SQL

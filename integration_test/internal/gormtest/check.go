@@ -60,31 +60,32 @@ func (k *Kind) agree(t *testing.T, g *DB, want []thing) {
 // equal compares a result with the expected one.
 func equal[V any](t *testing.T, what string, got, want V) {
 	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: got %+v, want %+v", what, got, want)
-	}
+	agree(t, what, nil, got, want)
 }
 
 // finds compares the rows of a query with structs.
 func finds[M any](t *testing.T, what string, tx *DB, want ...M) {
 	t.Helper()
-	var got []M
-	if err := tx.Find(&got).Error; err != nil || !same(got, want) {
-		t.Errorf("%s: got %+v, %v, want %+v", what, got, err, want)
-	}
+	got := []M{}
+	err := tx.Find(&got).Error
+	agree(t, what, err, got, append([]M{}, want...))
 }
 
 // plucks compares the values of a column.
 func plucks[V any](t *testing.T, what string, tx *DB, column string, want ...V) {
 	t.Helper()
-	var got []V
-	if err := tx.Pluck(column, &got).Error; err != nil || !same(got, want) {
-		t.Errorf("%s: got %v, %v, want %v", what, got, err, want)
-	}
+	got := []V{}
+	err := tx.Pluck(column, &got).Error
+	agree(t, what, err, got, append([]V{}, want...))
 }
 
-// same reports whether two lists are equal. An empty list may be nil.
-func same[V any](a, b []V) bool { return len(a)+len(b) == 0 || reflect.DeepEqual(a, b) }
+// agree compares values. An empty list may be nil, for a query.
+func agree(t *testing.T, what string, err error, got, want any) {
+	t.Helper()
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %+v, %v, want %+v", what, got, err, want)
+	}
+}
 
 // counts compares the number of rows that a FROM clause selects.
 func counts(t *testing.T, g *DB, from string, want int) {

@@ -8,7 +8,7 @@
 // GORM through a [DB], which replaces the models and each ID by those of the ID type under test,
 // and copies the results back. So the compiler compiles the tests once, not once per ID type. The
 // files are subjects: create, save and hooks, forms of keys, associations, foreign keys, queries,
-// scopes, upserts, collisions, migrations. gorm.G is generic: its tests have the models of Sno.
+// scopes, upserts, collisions, migrations.
 //
 // The other tests are functions for one ID type, such as [TypedKeys].
 //

@@ -148,11 +148,6 @@ func (k *Kind) is(id any) bool { return k.types.realOf(typeID) == reflect.TypeOf
 // real returns a value with the ID type in place of ID.
 func (k *Kind) real(v any) any { return newCopying(k.types, nil).real(v) }
 
-// copy sets *with, a value with IDs, to the real value.
-func (k *Kind) copy(with, real any) {
-	newCopying(k.types, nil).set(reflect.ValueOf(with).Elem(), reflect.ValueOf(real))
-}
-
 // A cursor is an ID in some form.
 type cursor interface{ IsZero() bool }
 

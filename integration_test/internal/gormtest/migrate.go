@@ -353,25 +353,26 @@ type (
 // and the database fills the columns that have defaults.
 func Domains(t *testing.T, g *DB) {
 	g.use(t, bindings(t)...)
-	domainModel[domainSnowflake](t, g, "snowflake")
-	domainModel[domainSno](t, g, "sno")
-	domainModel[domainSnoText](t, g, "sno_as_text")
+	domainModel(t, g, &domainSnowflake{}, "snowflake")
+	domainModel(t, g, &domainSno{}, "sno")
+	domainModel(t, g, &domainSnoText{}, "sno_as_text")
 }
 
-func domainModel[M any](t *testing.T, g *DB, domain string) {
+func domainModel(t *testing.T, g *DB, model any, domain string) {
 	t.Helper()
-	must(t, g.AutoMigrate(new(M)))
+	blank := func() any { return reflect.New(reflect.TypeOf(model).Elem()).Interface() }
+	must(t, g.AutoMigrate(blank()))
 	stmt := &gorm.Statement{DB: g.real}
-	must(t, stmt.Parse(new(M)))
+	must(t, stmt.Parse(blank()))
 	table := stmt.Schema.Table
 	for _, column := range []string{"id", "parent_id", "made"} {
 		query := g.Raw("select format_type(atttypid, atttypmod) as type from pg_attribute where attrelid = ?::regclass and attname = ?", table, column)
 		plucks(t, table+"."+column, query, "type", "sortkey."+domain)
 	}
 
-	field := func(m *M, name string) reflect.Value { return reflect.ValueOf(m).Elem().FieldByName(name) }
+	field := func(m any, name string) reflect.Value { return reflect.ValueOf(m).Elem().FieldByName(name) }
 	// The plugin generates the parent's ID first. The server generates Made.
-	child, parent := new(M), new(M)
+	child, parent := blank(), blank()
 	field(parent, "Name").SetString("parent")
 	field(child, "Name").SetString("child")
 	field(child, "Parent").Set(reflect.ValueOf(parent))
@@ -379,11 +380,11 @@ func domainModel[M any](t *testing.T, g *DB, domain string) {
 	if field(child, "ID").IsZero() || field(parent, "ID").IsZero() || field(child, "Made").IsZero() || field(parent, "Made").IsZero() {
 		t.Errorf("%s: Create left %+v and %+v", domain, child, parent)
 	}
-	var found M
-	must(t, g.Preload("Parent").First(&found, "id = ?", field(child, "ID").Interface()).Error)
-	equal(t, domain, &found, child)
-	equal(t, domain, field(&found, "ParentID").Elem().Interface(), field(parent, "ID").Interface())
-	plucks(t, domain, g.Model(new(M)).Where("id IN ?", []any{field(child, "ID").Interface(), field(parent, "ID").Interface()}).Order("name"), "name", "child", "parent")
+	found := blank()
+	must(t, g.Preload("Parent").First(found, "id = ?", field(child, "ID").Interface()).Error)
+	equal(t, domain, found, child)
+	equal(t, domain, field(found, "ParentID").Elem().Interface(), field(parent, "ID").Interface())
+	plucks(t, domain, g.Model(blank()).Where("id IN ?", []any{field(child, "ID").Interface(), field(parent, "ID").Interface()}).Order("name"), "name", "child", "parent")
 	// Columns of the domain reject values that aren't IDs, such as zero.
 	err := g.Table(table).Where("name = ?", "child").Update("parent_id", reflect.Zero(field(child, "ID").Type()).Interface()).Error
 	fails(t, domain+": zero ID", err, nil, "23514")
@@ -405,17 +406,17 @@ func domainModel[M any](t *testing.T, g *DB, domain string) {
 		fmt.Sprintf(`%s"made" TYPE sortkey.%s USING "made"::sortkey.%[2]s`, alter, domain),
 		alter + `"made" SET DEFAULT ` + stmt.Schema.LookUpField("made").DefaultValue,
 	}
-	equal(t, domain+": a second AutoMigrate", alterations(t, g, new(M)), want)
+	equal(t, domain+": a second AutoMigrate", alterations(t, g, blank()), want)
 	plucks(t, domain+": files after it", g.Raw(list, table), "file", files...)
 	plucks(t, domain+": columns with statistics after it", statistics, "attname", "id", "name")
 	must(t, g.Exec(fmt.Sprintf("CREATE VIEW %s_parents AS SELECT parent_id FROM %[1]s", table)).Error)
-	fails(t, domain+": AutoMigrate with a view", g.AutoMigrate(new(M)), nil, "cannot alter type of a column used by a view")
+	fails(t, domain+": AutoMigrate with a view", g.AutoMigrate(blank()), nil, "cannot alter type of a column used by a view")
 
 	// If the dialector declares the domains as aliases of the base types, GORM repeats nothing.
 	pool := must1(t, g.real.DB)
 	aware, err := gorm.Open(dialector{postgres.New(postgres.Config{Conn: pool}).(*postgres.Dialector)}, &gorm.Config{Logger: g.real.Logger})
 	must(t, err)
-	equal(t, domain+": AutoMigrate", alterations(t, NewDB(aware, g.dialector), new(M)), nil)
+	equal(t, domain+": AutoMigrate", alterations(t, NewDB(aware, g.dialector), blank()), nil)
 	must(t, g.Exec("DROP VIEW "+table+"_parents").Error)
 }
 

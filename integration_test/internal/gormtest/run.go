@@ -45,7 +45,6 @@ var Tests = []Test{
 	{Name: "Query", run: (*Kind).query, Wide: true, First: true, only: (*Kind).plain},
 	{Name: "Loading", run: (*Kind).loading, Wide: true, only: (*Kind).plain},
 	{Name: "Scanning", run: (*Kind).scanning, Wide: true},
-	{Name: "GenericQuery", run: (*Kind).genericQuery, only: func(k *Kind) bool { return k == Sno }},
 	{Name: "PrepareStmt", run: (*Kind).prepared},
 	{Name: "Log", run: (*Kind).log, only: (*Kind).plain},
 	{Name: "SoftDelete", run: (*Kind).softDelete, only: (*Kind).plain, Same: true},

@@ -10,7 +10,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
@@ -100,18 +99,6 @@ func (k *Kind) pages(t *testing.T, g *DB) {
 		"Joins, Preload":             {page: func(p pager) *DB { return g.Preload("Sender.Letters").Scopes(p("")) }},
 		"IDs alone":                  {page: func(p pager) *DB { return g.Model(&letter{}).Select("id").Scopes(p("")) }},
 	}
-	type chain = gorm.ChainInterface[letterOf[idtype.Sno]]
-	generics := map[string]func() chain{}
-	if k == Sno {
-		generic := gorm.G[letterOf[idtype.Sno]](g.real)
-		generics["G"] = func() chain { return generic.Scopes() }
-		generics["G, Where"] = func() chain { return generic.Where("kind <> ?", "c") }
-		generics["G, Where and window"] = func() chain {
-			return generic.Where("kind <> ?", "c").Scopes(gormplugin.G(k.window("", from, to)))
-		}
-		queries["G"], queries["G, Where"] = query{}, query{has: notC}
-		queries["G, Where and window"] = query{has: func(id ID) bool { return notC(id) && window(id) }}
-	}
 	if k.byTime() {
 		minted := k.window("", from, to)
 		both := func(id ID) bool { return notC(id) && window(id) }
@@ -124,11 +111,6 @@ func (k *Kind) pages(t *testing.T, g *DB) {
 	slices.Reverse(backwards)
 	for name, q := range queries {
 		find := func(p pager) (rows []letter, err error) {
-			if chain := generics[name]; chain != nil {
-				snos, err := chain().Scopes(gormplugin.G(p(""))).Limit(pageSize).Find(t.Context())
-				k.copy(&rows, snos)
-				return rows, err
-			}
 			err = q.page(p).Limit(pageSize).Find(&rows).Error
 			for _, r := range rows {
 				if strings.HasPrefix(name, "Joins") && (r.Sender == nil || r.Sender.ID != r.SenderID) {
@@ -289,14 +271,6 @@ func (k *Kind) windows(t *testing.T, g *DB) {
 	}
 	plucks(t, "alias", g.Table("letters AS l").Model(&letter{}).Scopes(window).Order("l.id"), "l.id", within...)
 	var n int64
-	if k == Sno {
-		generic := gorm.G[letterOf[idtype.Sno]](g.real).Where(g.real.Where("kind = ?", "a").Or("kind = ?", "b")).Scopes(gormplugin.G(window))
-		rows, err := generic.Find(t.Context())
-		n, countErr := generic.Count(t.Context(), "*")
-		if err := errors.Join(err, countErr); err != nil || len(rows) != len(kinds) || n != int64(len(kinds)) {
-			t.Errorf("G: got %v, %d, %v, want %v", rows, n, err, kinds)
-		}
-	}
 	must(t, g.Model(&letter{}).Scopes(window).Count(&n).Error)
 	equal(t, "Count", n, 5)
 	var batches []ID
@@ -316,11 +290,10 @@ func (k *Kind) windows(t *testing.T, g *DB) {
 
 	// Updates and deletes.
 	alternatives := g.Model(&letter{}).Where(g.Where("kind <> 'x'").Or("kind = 'y'")).Session(&gorm.Session{})
-	type change struct {
+	for name, c := range map[string]struct {
 		change func() *DB
 		left   []ID // IDs of kind a, b and c after the change
-	}
-	changes := map[string]change{
+	}{
 		"Update":                 {func() *DB { return g.Model(&letter{}).Scopes(window).Update("kind", "z") }, others},
 		"Update of alternatives": {func() *DB { return alternatives.Scopes(window).Update("kind", "z") }, others},
 		"Delete":                 {func() *DB { return g.Scopes(window).Delete(&letter{}) }, others},
@@ -328,14 +301,7 @@ func (k *Kind) windows(t *testing.T, g *DB) {
 		"Unscoped Delete":        {func() *DB { return g.Unscoped().Scopes(window).Delete(&letter{}) }, others},
 		"Delete of a group":      {func() *DB { return g.Where(g.Scopes(window)).Delete(&letter{}) }, others},
 		"Delete of the others":   {func() *DB { return g.Not(g.Scopes(window)).Delete(&letter{}) }, within},
-	}
-	if k == Sno {
-		changes["G.Delete"] = change{func() *DB {
-			n, err := gorm.G[letterOf[idtype.Sno]](g.real).Scopes(gormplugin.G(window)).Delete(t.Context())
-			return &DB{Error: err, RowsAffected: int64(n)}
-		}, others}
-	}
-	for name, c := range changes {
+	} {
 		a.put(t, g, a.ids)
 		affects(t, name, c.change(), int64(len(a.ids)-len(c.left)))
 		plucks(t, name, g.Model(&letter{}).Where("kind <> 'z'").Order("id"), "id", c.left...)

@@ -7,8 +7,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-
-	"github.com/sortkey/sortkey/idtype"
 )
 
 var (
@@ -76,19 +74,6 @@ func (k *Kind) upsert(t *testing.T, g *DB) {
 			must(t, tx.Create(pointers).Error)
 			got = append(got, pointers...)
 
-			// gorm.G runs the same upserts.
-			if k == Sno {
-				generic := gorm.G[contactOf[idtype.Sno]](g.Session(&session).real, conflict)
-				snos := k.real(rows("a", "bb", "ccc", "dddd")).([]*contactOf[idtype.Sno])
-				must(t, generic.Create(t.Context(), snos[0]))
-				must(t, generic.Select("email", "team", "desk", "name").Create(t.Context(), snos[1]))
-				batch := []contactOf[idtype.Sno]{*snos[2], *snos[3]}
-				must(t, generic.CreateInBatches(t.Context(), &batch, 1))
-				var viaG []*contact
-				k.copy(&viaG, []*contactOf[idtype.Sno]{snos[0], snos[1], &batch[0], &batch[1]})
-				got = append(got, viaG...)
-			}
-
 			for _, c := range got { // the first struct of a new row has its ID
 				if _, known := want[c.Email]; !known {
 					want[c.Email] = c.ID
@@ -148,13 +133,6 @@ func (k *Kind) upsertSkipped(t *testing.T, g *DB) {
 				t.Errorf("%s: BeforeCreate saw ID %v, AfterCreate saw %v, want an ID, then none", way, skipped.Before, skipped.After)
 			}
 			noID("the same struct again", tx.Create(&skipped), &skipped)
-			if k == Sno {
-				again := newContact("a", way)
-				c := newCopying(k.types, nil)
-				err := gorm.G[contactOf[idtype.Sno]](g.Session(&session).real, conflict).Create(t.Context(), c.real(&again).(*contactOf[idtype.Sno]))
-				c.copyBack()
-				noID("G", &DB{Error: err}, &again)
-			}
 			// Generated code passes a single row as a slice.
 			values, pointers, array := []contact{newContact("a", way)}, []*contact{{Email: "a", Team: "team of a", Desk: 1}}, [1]contact{newContact("a", way)}
 			noID("slice", tx.Create(&values), &values[0])
