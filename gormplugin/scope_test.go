@@ -177,7 +177,9 @@ func TestScopesOfOtherIDs(t *testing.T) {
 					t.Errorf("column %q, %d, %d: %v", column, i, j, err)
 				}
 			}
-			if _, err := gorm.G[kinds](run).Scopes(G(scope)).Find(t.Context()); !errors.Is(err, gorm.ErrInvalidField) {
+			// gorm.G does this. The compiler takes a second per model for gorm.G.
+			generic := func(tx *gorm.DB) *gorm.DB { G(scope)(tx.Statement); return tx }
+			if err := run.Scopes(generic).Find(&[]kinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) {
 				t.Errorf("column %q, %d, G: %v", column, i, err)
 			}
 		}
