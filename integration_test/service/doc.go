@@ -32,7 +32,9 @@
 //
 // # Cost
 //
-// About a minute, most of it for TestLoad: two servers of Postgres, ZooKeeper and Prometheus.
+// About 45 seconds, most of it for TestLoad: two servers of Postgres, ZooKeeper and Prometheus.
+// With -short, no test runs.
+//
 // Without SORTKEY_SOAK, it injects each fault once, at a third of the rate, and only with claims
 // in Postgres. If the machine is too busy, it repeats the load with a longer TTL.
 package service

@@ -33,8 +33,6 @@ const (
 	clientTimeout = 7 * time.Second
 	// slack is added to a TTL for a busy machine.
 	slack = 5 * time.Second
-	// calm is the time before and after each fault in which no request may fail.
-	calm = 2 * time.Second
 	// busy is a p99 of the time without faults at which the machine has too little
 	// processor time for the load. An idle machine has 5 ms.
 	busy = 200 * time.Millisecond
@@ -42,6 +40,14 @@ const (
 
 // soaks reports whether the load lasts for SORTKEY_SOAK.
 func soaks() bool { return os.Getenv("SORTKEY_SOAK") != "" }
+
+// calm returns the time before and after each fault in which no request may fail.
+func calm() time.Duration {
+	if soaks() {
+		return 2 * time.Second
+	}
+	return time.Second
+}
 
 // Three instances of the service get a steady load, while processes, the database and
 // the store of node numbers fail.
@@ -156,11 +162,11 @@ func (r *run) begin(t *testing.T, program string, flags []string) {
 		i.start(t)
 		r.instances, ports = append(r.instances, i), append(ports, i.port)
 	}
+	r.metrics = promtest.Run(t, ports, "../../metrics/alerts.yaml") // takes as long as the instances to start
 	for _, i := range r.instances {
 		i.awaitReady(t)
 	}
 	r.balancer = balance(t, r.instances)
-	r.metrics = promtest.Run(t, ports, "../../metrics/alerts.yaml")
 }
 
 // plan returns the faults of one round.
@@ -223,7 +229,7 @@ func (r *run) attack(t *testing.T) {
 	begun, lasts := time.Now(), pgtest.Soak(t, 0, 0)
 	plan := r.plan()
 	for n := 0; n < len(plan) || time.Since(begun) < lasts; n++ {
-		time.Sleep(calm)
+		time.Sleep(calm())
 		h := happened{fault: plan[n%len(plan)], begun: time.Now()}
 		h.inject(t)
 		h.ended = time.Now()
@@ -231,7 +237,7 @@ func (r *run) attack(t *testing.T) {
 		h.over = time.Now()
 		r.faults = append(r.faults, h)
 	}
-	time.Sleep(calm + r.ttl/2) // new claims are renewed, and Prometheus sees that
+	time.Sleep(calm() + r.ttl/2) // new claims are renewed, and Prometheus sees that
 	r.metrics.CheckRules(lenient{t, r})
 	if r.store == "Postgres" { // with ZooKeeper, the database has no pools of node numbers to show
 		r.metrics.CheckDashboard(lenient{t, r}, "../../metrics/dashboard.json")
