@@ -383,6 +383,7 @@ func (k *Kind) createTables(t *testing.T, g *DB) {
 	must(t, g.AutoMigrate(slices.Concat(graphModels(), k.formModels(), []any{
 		&thing{}, &owner{}, &profile{}, &account{}, &item{}, // things and shared keys
 		&contact{}, &call{}, // upserts
+		&documented{}, &filing{}, // collisions
 		&sender{}, &letter{}, // pages
 		&hooked{}, &hookedPart{}, &trace{},
 	})...))

@@ -55,17 +55,17 @@ var Tests = []Test{
 
 	{Name: "Upsert", run: (*Kind).upsert, Wide: true, First: true},
 	{Name: "UpsertSkipped", run: (*Kind).upsertSkipped, First: true},
-	{Name: "UpsertGraph", run: (*Kind).upsertGraph, Empty: true, Same: true},
+	{Name: "UpsertGraph", run: (*Kind).upsertGraph, Same: true},
 	{Name: "SkippedGraph", run: (*Kind).skippedGraph, Same: true},
 	{Name: "UpsertAfterHook", run: (*Kind).upsertAfterHook, Same: true},
 	{Name: "UpsertOfDeleted", run: (*Kind).upsertOfDeleted, Same: true},
 
-	{Name: "Collisions", run: (*Kind).collisions, Empty: true, Same: true},
+	{Name: "Collisions", run: (*Kind).collisions, Same: true},
 
 	{Name: "AutoMigrate", run: (*Kind).migrate, First: true, Empty: true, Each: true},
 	{Name: "MovedFromNumbers", run: (*Kind).movedFromNumbers, Empty: true, Each: true, only: (*Kind).number},
-	{Name: "MovedFromSerial", run: (*Kind).movedFromSerial, Empty: true, Each: true, only: (*Kind).number},
-	{Name: "MovedFromIdentity", run: (*Kind).movedFromIdentity, Empty: true, Each: true, only: (*Kind).number},
+	{Name: "MovedFromSerial", run: (*Kind).movedFromSerial, Empty: true, Each: true, Same: true, only: (*Kind).number},
+	{Name: "MovedFromIdentity", run: (*Kind).movedFromIdentity, Empty: true, Each: true, Same: true, only: (*Kind).number},
 	{Name: "MovedFromUUID", run: (*Kind).movedFromUUID, Empty: true, Each: true, only: (*Kind).uuid},
 	{Name: "ColumnTags", run: (*Kind).columnTags, Empty: true, Each: true},
 }
