@@ -10,7 +10,7 @@ import (
 
 // The command needs little memory for many rows, even if each one is a finding.
 func TestAuditMemory(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		rows := pgtest.Scaled(500_000, 2_000_000)
 		db.Exec(t, fmt.Sprintf(`CREATE TABLE big (id bigint, created_at timestamptz);
 			INSERT INTO big SELECT sortkey.snowflake_floor(timestamptz '2021-02-01Z' + g * interval '1 min') + (g %% 1024 << 12), '2030-01-01' FROM generate_series(1, %d) g;

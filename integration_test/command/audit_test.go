@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
@@ -127,7 +129,7 @@ func parseAudit(t *testing.T, r result) (a auditJSON) {
 
 // The findings, nodes and days are the same for batches of any size.
 func TestAuditFindings(t *testing.T) {
-	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, auditMessy)
 		db.Exec(t, `CREATE TABLE other (id bigint PRIMARY KEY); INSERT INTO other VALUES (-8), (-7), (1);
 			CREATE TABLE positive (id bigint PRIMARY KEY); INSERT INTO positive VALUES (1);
@@ -156,7 +158,7 @@ func TestAuditFindings(t *testing.T) {
 
 // Each format has its findings. The type comes from the column or from --type.
 func TestAuditFormats(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		must(t, db, "migrate up --si-epoch 2024-01-01")
 		db.Exec(t, `
 			CREATE TABLE by_default (id bigint PRIMARY KEY DEFAULT sortkey.next_uid60());
@@ -213,7 +215,7 @@ func TestAuditFormats(t *testing.T) {
 
 // The keys of a table are UUIDs of several versions. Versions 1 and 7 have a time.
 func TestAuditUUIDs(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `
 			CREATE TABLE by_domain (id sortkey.uuid7 PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());
 			CREATE TABLE by_default (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7());
@@ -264,7 +266,7 @@ func TestAuditUUIDs(t *testing.T) {
 // Without problems the exit code is 0. The command works without an installation, on
 // a server that is read-only, and with --epoch and --bits.
 func TestAuditNothingFound(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "CREATE TABLE orders (id bigint PRIMARY KEY); INSERT INTO orders SELECT g::bigint * 1000000 << 19 FROM generate_series(1, 25) g; ALTER DATABASE "+db.Name+" SET default_transaction_read_only = on")
 		want := `COLUMN            TYPE       ROWS  NULLS  FIRST                        LAST
 public.orders.id  snowflake  25    0      2020-01-01 00:16:40.000 UTC  2020-01-01 06:56:40.000 UTC
@@ -293,7 +295,7 @@ DAY         ROWS  SHARE
 
 // A node number is known if it was reserved before, or if --nodes has it.
 func TestAuditKnownNodes(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		const rows = "CREATE TABLE orders AS SELECT (g::bigint << 22) + (g << 12) AS id FROM generate_series(0, 3) g; DELETE FROM orders WHERE id = 0; CREATE UNIQUE INDEX ON orders (id)"
 		unknown := func(args ...string) string {
 			t.Helper()
@@ -316,7 +318,7 @@ func TestAuditKnownNodes(t *testing.T) {
 // An ID that stands in several tables or databases is a duplicate. A node is known if any of
 // the databases knows it.
 func TestAuditShards(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		shard := auditDatabase(t, db)
 		for i, d := range []*pgtest.DB{db, shard} {
 			must(t, d, "migrate up")
@@ -370,7 +372,7 @@ func auditDatabase(t *testing.T, db *pgtest.DB) *pgtest.DB {
 // A role that may only read the table audits it, without the check of nodes. With the
 // necessary privileges, it checks nodes, too.
 func TestAuditReadOnlyRole(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		reader, role := asRole(t, db)
 		db.Exec(t, auditMessy+`; CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY); INSERT INTO orders SELECT sortkey.snowflake_at(now() - interval '1 day', 1, 3); GRANT SELECT ON messy, orders TO `+role)
 		wantFailure(t, sortkey(t, reader, "audit orders"), 2, "lacks USAGE on schema sortkey, so the layout of its IDs is unknown")
@@ -404,7 +406,7 @@ func TestAuditReadOnlyRole(t *testing.T) {
 }
 
 func TestAuditErrors(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `
 			CREATE TABLE plain (id bigint, hashed bigint, "order" bigint, v text, at timestamptz);
 			CREATE INDEX ON plain USING hash (hashed);
@@ -467,11 +469,17 @@ const readsBatches = `query ~ 'ORDER BY id'`
 // Rows that are inserted behind the audit's position are not read, and those before it are.
 // No row is read twice.
 func TestAuditConcurrentInserts(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g * 2 FROM generate_series(1, 3000) g`)
-		end := start(t, command(db, "audit big --type snowflake --rate 2000 --batch 100 -o json"))
-		awaitSession(t, db.Conn(t), readsBatches)
-		db.Exec(t, "INSERT INTO big SELECT -g FROM generate_series(1, 1000) g; INSERT INTO big SELECT 6000 + g FROM generate_series(1, 1000) g")
+		conn, probe := db.Conn(t), db.Conn(t)
+		end := start(t, command(db, "audit big --type snowflake --rate 1000 --batch 100 -o json"))
+		awaitSession(t, probe, readsBatches+" AND state = 'idle'")
+		tx, err := conn.Begin(t.Context())
+		pgtest.Must(t, err)
+		_, err = tx.Exec(t.Context(), "LOCK TABLE big; INSERT INTO big SELECT -g FROM generate_series(1, 1000) g; INSERT INTO big SELECT 6000 + g FROM generate_series(1, 1000) g", pgx.QueryExecModeSimpleProtocol)
+		pgtest.Must(t, err)
+		awaitSession(t, probe, readsBatches+" AND "+waits) // before its end
+		pgtest.Must(t, tx.Commit(t.Context()))
 		r := end()
 		a := parseAudit(t, r)
 		if a.Rows != 4000 || len(a.counts()) != 0 || r.code != 0 {
@@ -483,6 +491,7 @@ func TestAuditConcurrentInserts(t *testing.T) {
 // A distributed table is read at the coordinator, also by a column that is not the
 // distribution column.
 func TestAuditCitus(t *testing.T) {
+	t.Parallel()
 	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
 		must(t, c.DB, "migrate up")
 		c.Exec(t, `CREATE TABLE events (id bigint PRIMARY KEY, parent bigint, created_at timestamptz)`)
@@ -509,6 +518,7 @@ func TestAuditCitus(t *testing.T) {
 // The audit works through PgBouncer in transaction mode without prepared statements, and
 // leaves the settings of the server's sessions as they are.
 func TestAuditPgBouncer(t *testing.T) {
+	t.Parallel()
 	installed.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, auditMessy)
 		pooled := pgtest.Bouncer{Suite: "trixie", Version: "1.24", Backends: 1, Settings: "max_prepared_statements = 0"}.Start(t, db)

@@ -30,7 +30,9 @@
 //
 // # Cost
 //
-// About 2 minutes with one version of Postgres: a server for most tests, a server each for
-// TestDoctorClock and TestDoctorStandby, PgBouncer, and a Citus cluster. In CI, TestAuditMemory
-// reads 2 million rows instead of 500,000.
+// About a minute of CPU time: a server for most tests, a server each for TestDoctorClock and
+// TestDoctorStandby, PgBouncer, and a Citus cluster. Most tests use only the last requested version
+// of Postgres. They run in parallel, because they wait for processes and locks.
+//
+// With -short, nine tests run in a few seconds on one server.
 package command

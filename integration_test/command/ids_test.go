@@ -36,7 +36,7 @@ func TestIDsPipe(t *testing.T) {
 
 // TestIDsInSQL compares the command with the functions of the database.
 func TestIDsInSQL(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		must(t, db, "migrate up --si-epoch 2024-01-01")
 		at := time.Date(2026, 1, 31, 15, 4, 5, 676_000_000, time.UTC) // a multiple of 4 ms

@@ -30,7 +30,7 @@ func migrationLines(t *testing.T, done string) []string {
 }
 
 func TestMigrate(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		wantFailure(t, sortkey(t, db, "migrate check"), 1, "schema sortkey: sortkey is not installed; run sortkey migrate up [not-installed]\n")
 		wantFailure(t, sortkey(t, db, "migrate check -o json"), 1,
 			`{"ok":false,"findings":[{"id":"not-installed","area":"installation","status":"problem","subject":"schema sortkey","detail":"sortkey is not installed","remedy":"run sortkey migrate up"}]}`+"\n")
@@ -84,7 +84,7 @@ func TestMigrate(t *testing.T) {
 
 // Flags select layouts. Without flags, commands use the layouts of the installation.
 func TestMigrateLayouts(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		config := migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), WorkerBits: 10, SequenceBits: 12}}
 		const layout = " --epoch 2026-01-01 --bits 0/10/12"
 		must(t, db, "migrate up"+layout)
@@ -118,7 +118,7 @@ func TestMigrateLayouts(t *testing.T) {
 
 // up and down leave the installation of another tool to that tool.
 func TestMigrateForeign(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, must(t, nil, "migrate print --epoch 2026-01-01"))
 		must(t, db, "migrate check")
 		if out := must(t, db, "migrate status"); strings.Contains(out, "-\n") {
@@ -137,6 +137,7 @@ func TestMigrateForeign(t *testing.T) {
 
 // The command that export prints installs plain files with psql.
 func TestMigrateExportPlain(t *testing.T) {
+	t.Parallel()
 	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		folder := filepath.Join(t.TempDir(), "a b")
 		export := objects(t, must(t, nil, "migrate export --tool plain --output json", folder))[0]
@@ -157,7 +158,7 @@ func TestMigrateExportPlain(t *testing.T) {
 
 // On a terminal, down asks for the name of the schema.
 func TestMigrateConfirmation(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		const prompt = "type the name of the schema: "
 		question := "Down removes all objects of sortkey in schema sortkey of database " + db.Name + ".\nTo continue, " + prompt
 		for _, tt := range []struct {
@@ -184,7 +185,7 @@ func TestMigrateConfirmation(t *testing.T) {
 
 // Errors of package migrations have the words and remedies of the command.
 func TestMigrateWords(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		const (
 			layout   = `bits: datacenter 5, worker 5, sequence 12, and the flags have epoch 2026-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12; omit the flags, and give your programs the layout of the database`
 			restored = `table sortkey.revision is empty, as after a restore without data; restore the data of the schemas sortkey and sortkey_internal`

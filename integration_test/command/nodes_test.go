@@ -30,7 +30,7 @@ var snowflakes = nodelease.ForSnowflake(idtype.SnowflakeLayout{})
 
 // The lists show held, reserved and used numbers, and a holder whose clock is ahead.
 func TestNodesList(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		wantSame(t, must(t, db, "nodes list"), "") // without pools
 		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
 		ahead := claim(t, db, snowflakes, nodelease.Options{Holder: "orders 2", Clock: func() time.Time { return time.Now().Add(time.Hour) }})
@@ -106,7 +106,7 @@ func TestNodesList(t *testing.T) {
 
 // List prints the holder, the fields in IDs and the defaults of a number.
 func TestNodesShow(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1023)); CREATE TABLE u (id bigint DEFAULT sortkey.next_spread64(162))`)
 		wantMatch(t, must(t, db, "nodes list snowflake 1023"), // before the first claim
 			`^Pool snowflake$`, `^Number 1023$`, `^In IDs datacenter 31, worker 31$`, `^State free$`, `^High-water mark never used by a program$`,
@@ -148,7 +148,7 @@ func TestNodesShow(t *testing.T) {
 
 // Reserve without a number chooses one that nobody uses, also in concurrent commands.
 func TestNodesReserve(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(), other bigint DEFAULT sortkey.next_snowflake(1023));
 			SELECT sortkey.reserve_node('snowflake', 1022, 'imports')`)
 		out := must(t, db, "nodes reserve snowflake")
@@ -187,7 +187,7 @@ func TestNodesReserve(t *testing.T) {
 // Reserve takes a number neither from a holder nor from another reservation. Numbers and
 // pools that no format has are errors.
 func TestNodesReserveOfOthers(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		for args, want := range map[string]string{
 			"snowflake 1024":  "number 1024 of pool snowflake is out of range; want 0 to 1023",
 			"spread64 1024":   "number 1024 of pool spread64 is out of range; want 0 to 1023",
@@ -228,7 +228,7 @@ func TestNodesReserveOfOthers(t *testing.T) {
 
 // Release cancels a reservation, and takes a number away from its holder with --force.
 func TestNodesRelease(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1023));
 			SELECT sortkey.reserve_node('snowflake', n, 'defaults of shop') FROM generate_series(1021, 1023) n`)
 		wantFailure(t, sortkey(t, db, "nodes release snowflake 1023"), 2,
@@ -259,7 +259,7 @@ func TestNodesRelease(t *testing.T) {
 // Release rejects a reservation that a setting of any role may use. --force is for
 // claims only.
 func TestNodesReleaseOfSetting(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		_, role := asRole(t, db)
 		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 5, 'x'), sortkey.reserve_node('spread64', 5, 'x'), sortkey.reserve_node('sno', 6, 'x')")
 		reset := "RESET sortkey.node"

@@ -21,6 +21,7 @@ var update = flag.Bool("update", false, "write the output of the commands to REA
 //
 //	go test ./command -run TestPages -update
 func TestPages(t *testing.T) {
+	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		checkPage(t, db, "../../README.md", false)
 		checkPage(t, db, "../../docs/command.md", true)

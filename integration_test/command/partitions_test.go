@@ -36,11 +36,11 @@ func days(t *testing.T) func(n int) time.Time {
 
 // durations removes the durations from the output of run.
 func durations(out string) string {
-	return regexp.MustCompile(`(?m) in [0-9.]+m?s$`).ReplaceAllString(out, "")
+	return regexp.MustCompile(`(?m) in ([0-9]+m)?[0-9.]+[mµ]?s$`).ReplaceAllString(out, "")
 }
 
 func TestPartitions(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		day := days(t)
 		date := func(n int) string { return day(n).Format(time.DateOnly) }
 		name := func(n int) string { return "app.events_p" + day(n).Format("20060102") }
@@ -97,7 +97,7 @@ app.events  snowflake  1 day        2  drop after 90 days           0  0 B   -  
 
 // Rows of the default partition are moved, and old partitions dropped or detached.
 func TestPartitionsRun(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		day := days(t)
 		date := func(n int) string { return day(n).Format(time.DateOnly) }
 		db.Exec(t, managedEvents("events", ", retention => '7 days', retention_action => 'drop'")+managedEvents("visits", ", retention => '7 days'"))
@@ -144,7 +144,7 @@ func TestPartitionsRun(t *testing.T) {
 // A step that doesn't get its locks, or fails, makes the exit code 1. Other tables are
 // maintained.
 func TestPartitionsLeft(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, managedEvents("a", ", default_partition => false, retention => '1 day'")+managedEvents("b", "")+managedEvents("c", "")+oldPartition("a"))
 		// A reader delays only the step that removes a partition.
 		release := hold(t, db, "SELECT FROM a")
@@ -176,7 +176,7 @@ func TestPartitionsLeft(t *testing.T) {
 
 // A role without all privileges gets a partial list.
 func TestPartitionsReadOnly(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, managedEvents("a", ", default_partition => false")+managedEvents("b", ""))
 		must(t, db, "partitions run")
 		reader, name := asRole(t, db)

@@ -12,7 +12,7 @@ import (
 // TestRekey covers the errors and the JSON of rekey. TestPages runs the steps of
 // docs/rekey.md.
 func TestRekey(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		file := filepath.Join(t.TempDir(), "orders.json")
 		write := func(spec string) { pgtest.Must(t, os.WriteFile(file, []byte(spec), 0o644)) }
 		const spec = `{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`
@@ -85,7 +85,7 @@ func TestRekey(t *testing.T) {
 // After contract, audit knows the types of keys without a default and of references. On a
 // terminal, contract asks for the name of the schema of the views.
 func TestRekeyText(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		file := filepath.Join(t.TempDir(), "orders.json")
 		pgtest.Must(t, os.WriteFile(file, []byte(`{"keys": [{"table": "orders", "format": "uid60", "times": {"start": "2024-01-01T00:00:00Z"}, "old_key": "gen_random_uuid()"}]}`), 0o600))
 		db.Exec(t, `CREATE TABLE orders (id text PRIMARY KEY); INSERT INTO orders SELECT 'order ' || i FROM generate_series(1, 10) i;

@@ -11,7 +11,7 @@ import (
 // No command calls a function of another user. Such a function can come first in the
 // search_path if its argument types match a call better than the server's function.
 func TestShadowedFunctions(t *testing.T) {
-	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		must(t, db, "nodes reserve snowflake 1023")
 		db.Exec(t, fmt.Sprintf(`ALTER DATABASE %s SET sortkey.node = 1023;
 			CREATE TABLE events (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(), at timestamptz DEFAULT now()) PARTITION BY RANGE (id);

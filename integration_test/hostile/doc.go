@@ -54,7 +54,7 @@
 //
 // # Cost
 //
-// About two minutes of CPU time, on one server, for 130 traps per administrator. The superuser uses
+// About two minutes of CPU time, on one server, for 100 traps per administrator. The superuser uses
 // the first requested version of Postgres, and dba the last one. With -short, 10 seconds: the
 // superuser walks into the first two traps of five tests.
 package hostile
