@@ -128,14 +128,14 @@ func TestZeroKeyGuards(t *testing.T) {
 }
 
 // onClients runs a test with each client, on a new database.
-func onClients(t *testing.T, list []string, one func(*testing.T, func(*testing.T, *pgtest.DB)), f func(t *testing.T, g *gormtest.DB)) {
+func onClients(t *testing.T, list []string, one func(*testing.T, func(*testing.T, *pgtest.DB)), f gormtest.Function) {
 	for _, client := range list {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			one(t, func(t *testing.T, db *pgtest.DB) {
 				// New sessions have the node number of the defaults.
 				db.Exec(t, fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = %d", db.Name, gormtest.DefaultNode))
-				f(t, gormtest.NewDB(openGORM(t, db, client), dialect))
+				f(t, openGORM(t, db, client), dialect)
 			})
 		})
 	}

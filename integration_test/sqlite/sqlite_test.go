@@ -46,13 +46,13 @@ func run(t *testing.T, k *gormtest.Kind) {
 
 func dialect(pool gorm.ConnPool) gorm.Dialector { return sqlite.Dialector{Conn: pool} }
 
-func TestTypedKeys(t *testing.T)         { gormtest.TypedKeys(t, open(t)) }
-func TestPublicIDs(t *testing.T)         { gormtest.PublicIDs(t, open(t)) }
-func TestForeignKeyTypes(t *testing.T)   { gormtest.ForeignKeyTypes(t, open(t)) }
-func TestStringForeignKeys(t *testing.T) { gormtest.StringForeignKeys(t, open(t)) }
-func TestCheckNewest(t *testing.T)       { gormtest.CheckNewest(t, open(t)) }
+func TestTypedKeys(t *testing.T)         { runOne(t, gormtest.TypedKeys) }
+func TestPublicIDs(t *testing.T)         { runOne(t, gormtest.PublicIDs) }
+func TestForeignKeyTypes(t *testing.T)   { runOne(t, gormtest.ForeignKeyTypes) }
+func TestStringForeignKeys(t *testing.T) { runOne(t, gormtest.StringForeignKeys) }
+func TestCheckNewest(t *testing.T)       { runOne(t, gormtest.CheckNewest) }
 
-func open(t *testing.T) *gormtest.DB {
+func runOne(t *testing.T, f gormtest.Function) {
 	t.Parallel()
-	return gormtest.NewDB(sqlitetest.Open(t), dialect)
+	f(t, sqlitetest.Open(t), dialect)
 }

@@ -23,23 +23,23 @@ func must1[T any](t *testing.T, f func() (T, error)) T {
 	return v
 }
 
-func isPostgres(g *DB) bool { return g.real.Name() == "postgres" }
+func isPostgres(g *database) bool { return g.real.Name() == "postgres" }
 
 // with returns GORM on the same database, with the plugin and other generators.
-func with(t *testing.T, g *DB, config gorm.Config, bindings ...gormplugin.Binding) *DB {
+func with(t *testing.T, g *database, config gorm.Config, bindings ...gormplugin.Binding) *database {
 	t.Helper()
 	pool := must1(t, g.real.DB)
 	config.Logger = g.real.Logger
 	tx, err := gorm.Open(g.dialector(pool), &config)
 	must(t, err)
-	other := &DB{real: tx, types: g.types, dialector: g.dialector}
+	other := &database{real: tx, types: g.types, dialector: g.dialector}
 	other.use(t, bindings...)
 	return other
 }
 
 // agree checks that the table contains exactly these structs, and that no two have the
 // same ID.
-func (k *Kind) agree(t *testing.T, g *DB, want []thing) {
+func (k *Kind) agree(t *testing.T, g *database, want []thing) {
 	t.Helper()
 	var rows []thing
 	must(t, g.Find(&rows).Error)
@@ -64,7 +64,7 @@ func equal[V any](t *testing.T, what string, got, want V) {
 }
 
 // finds compares the rows of a query with structs.
-func finds[M any](t *testing.T, what string, tx *DB, want ...M) {
+func finds[M any](t *testing.T, what string, tx *database, want ...M) {
 	t.Helper()
 	got := []M{}
 	err := tx.Find(&got).Error
@@ -72,7 +72,7 @@ func finds[M any](t *testing.T, what string, tx *DB, want ...M) {
 }
 
 // plucks compares the values of a column.
-func plucks[V any](t *testing.T, what string, tx *DB, column string, want ...V) {
+func plucks[V any](t *testing.T, what string, tx *database, column string, want ...V) {
 	t.Helper()
 	got := []V{}
 	err := tx.Pluck(column, &got).Error
@@ -88,7 +88,7 @@ func agree(t *testing.T, what string, err error, got, want any) {
 }
 
 // counts compares the number of rows that a FROM clause selects.
-func counts(t *testing.T, g *DB, from string, want int) {
+func counts(t *testing.T, g *database, from string, want int) {
 	t.Helper()
 	var got int
 	must(t, g.Raw("select count(*) from "+from).Scan(&got).Error)
@@ -98,7 +98,7 @@ func counts(t *testing.T, g *DB, from string, want int) {
 }
 
 // affects checks the number of rows that a statement reports.
-func affects(t *testing.T, what string, tx *DB, want int64) {
+func affects(t *testing.T, what string, tx *database, want int64) {
 	t.Helper()
 	if tx.Error != nil || tx.RowsAffected != want {
 		t.Errorf("%s: got %d rows, %v, want %d", what, tx.RowsAffected, tx.Error, want)
@@ -115,7 +115,7 @@ func fails(t *testing.T, what string, err, want error, text string) {
 }
 
 // alterations returns the statements of AutoMigrate that change something.
-func alterations(t *testing.T, g *DB, models ...any) (s []string) {
+func alterations(t *testing.T, g *database, models ...any) (s []string) {
 	t.Helper()
 	r := pgtest.NewRecorder()
 	must(t, g.Session(&gorm.Session{Logger: r}).AutoMigrate(models...))
@@ -130,7 +130,7 @@ func alterations(t *testing.T, g *DB, models ...any) (s []string) {
 
 // checkColumns compares the types of columns, and checks that no column has a default or is
 // an identity column.
-func checkColumns(t *testing.T, g *DB, want map[string]map[string]string) {
+func checkColumns(t *testing.T, g *database, want map[string]map[string]string) {
 	t.Helper()
 	for table, columns := range want {
 		for column, typ := range columns {

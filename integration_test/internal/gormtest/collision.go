@@ -34,7 +34,7 @@ func (filingOf[T]) TableName() string { return "filings" }
 // A collision is a call that generates the ID of an existing row.
 type collision[ID any] struct {
 	at   int // the number of the generated ID that is taken
-	call func(tx *DB) error
+	call func(tx *database) error
 	ids  func() []ID // the generated IDs in the caller's values
 	rows string      // the change of the number of rows per table, once the call succeeds
 }
@@ -42,7 +42,7 @@ type collision[ID any] struct {
 var collisionTables = []string{"companies", "people", "passports", "orders", "pictures", "tags", "person_tags", "clubs", "memberships", "contacts", "documenteds", "filings"}
 
 // rowsOf returns all rows of the tables.
-func rowsOf(t *testing.T, g *DB) map[string][]string {
+func rowsOf(t *testing.T, g *database) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
 	for _, table := range collisionTables {
@@ -58,7 +58,7 @@ func rowsOf(t *testing.T, g *DB) map[string][]string {
 
 // A generated ID that an existing row has is never that row's in another way: the call fails,
 // changes nothing, and succeeds when it is repeated.
-func (k *Kind) collisions(t *testing.T, g *DB) {
+func (k *Kind) collisions(t *testing.T, g *database) {
 	taken := k.ids(t, 1)[0]
 	at := -1 // the number of IDs to generate before the taken one
 	repeating := k.mapped(t, func(id ID) ID {
@@ -91,7 +91,7 @@ func (k *Kind) collisions(t *testing.T, g *DB) {
 			equal(t, "IDs after the error", slices.DeleteFunc(c.ids(), ID.IsZero), []ID{})
 			// In a transaction, the call is repeated after a savepoint.
 			at = c.at
-			must(t, g.Transaction(func(tx *DB) error {
+			must(t, g.Transaction(func(tx *database) error {
 				err := tx.Transaction(c.call)
 				for i := 0; i < 2 && errors.Is(err, gorm.ErrDuplicatedKey); i++ {
 					err = tx.Transaction(c.call)
@@ -121,7 +121,7 @@ func (k *Kind) collisions(t *testing.T, g *DB) {
 	}
 }
 
-func (k *Kind) collisionCases(g *DB, alice *person) map[string]collision[ID] {
+func (k *Kind) collisionCases(g *database, alice *person) map[string]collision[ID] {
 	acme, red := alice.Company, alice.Tags[0]
 	byID := []clause.Column{{Name: "id"}}
 	cases := map[string]collision[ID]{}
@@ -162,7 +162,7 @@ func (k *Kind) collisionCases(g *DB, alice *person) map[string]collision[ID] {
 		if name == "constraint" && !isPostgres(g) {
 			continue
 		}
-		with := func(tx *DB) *DB {
+		with := func(tx *database) *database {
 			switch name {
 			case "plain":
 				return tx
@@ -172,15 +172,15 @@ func (k *Kind) collisionCases(g *DB, alice *person) map[string]collision[ID] {
 			return tx.Clauses(*conflict)
 		}
 		one, batch := contacts(1), contacts(3)
-		cases[name+": one"] = collision[ID]{0, func(tx *DB) error { return with(tx).Create(&one[0]).Error }, idsOf(one), "contacts 1"}
-		cases[name+": slice"] = collision[ID]{1, func(tx *DB) error { return with(tx).Create(&batch).Error }, func() []ID { return idsOf(batch)() }, "contacts 3"}
+		cases[name+": one"] = collision[ID]{0, func(tx *database) error { return with(tx).Create(&one[0]).Error }, idsOf(one), "contacts 1"}
+		cases[name+": slice"] = collision[ID]{1, func(tx *database) error { return with(tx).Create(&batch).Error }, func() []ID { return idsOf(batch)() }, "contacts 3"}
 		inBatches := contacts(3)
-		cases[name+": batches"] = collision[ID]{1, func(tx *DB) error { return with(tx).CreateInBatches(inBatches, 2).Error }, idsOf(inBatches), "contacts 3"}
+		cases[name+": batches"] = collision[ID]{1, func(tx *database) error { return with(tx).CreateInBatches(inBatches, 2).Error }, idsOf(inBatches), "contacts 3"}
 		later := contacts(3) // the rows of the first batch can be created again with their IDs
-		cases[name+": second batch"] = collision[ID]{2, func(tx *DB) error { return with(tx).CreateInBatches(later, 2).Error }, func() []ID { return idsOf(later[2:])() }, "contacts 3"}
+		cases[name+": second batch"] = collision[ID]{2, func(tx *database) error { return with(tx).CreateInBatches(later, 2).Error }, func() []ID { return idsOf(later[2:])() }, "contacts 3"}
 		m := []map[string]any{{"email": name + "1", "name": "new", "team": name}, {"email": name + "2", "name": "new", "team": name, "desk": 1}}
 		if name != "UpdateAll, returning" {
-			cases[name+": maps"] = collision[ID]{1, func(tx *DB) error { return with(tx).Model(&contact{}).Create(m).Error }, func() (ids []ID) {
+			cases[name+": maps"] = collision[ID]{1, func(tx *database) error { return with(tx).Model(&contact{}).Create(m).Error }, func() (ids []ID) {
 				for _, m := range m {
 					id, _ := m["id"].(ID)
 					ids = append(ids, id)
@@ -193,12 +193,12 @@ func (k *Kind) collisionCases(g *DB, alice *person) map[string]collision[ID] {
 		}
 		mixed := append(contacts(1), existing)
 		mixed = append(mixed, contacts(1)...)
-		cases["mixed: "+name] = collision[ID]{1, func(tx *DB) error { return with(tx).Create(&mixed).Error },
+		cases["mixed: "+name] = collision[ID]{1, func(tx *database) error { return with(tx).Create(&mixed).Error },
 			func() []ID { return []ID{mixed[0].ID, mixed[len(mixed)-1].ID} }, "contacts 2"}
 	}
 	saved, savedMixed := contacts(2), append(contacts(1), existing)
-	cases["Save"] = collision[ID]{1, func(tx *DB) error { return tx.Save(&saved).Error }, idsOf(saved), "contacts 2"}
-	cases["mixed: Save"] = collision[ID]{0, func(tx *DB) error { return tx.Save(&savedMixed).Error }, func() []ID { return idsOf(savedMixed[:1])() }, "contacts 1"}
+	cases["Save"] = collision[ID]{1, func(tx *database) error { return tx.Save(&saved).Error }, idsOf(saved), "contacts 2"}
+	cases["mixed: Save"] = collision[ID]{0, func(tx *database) error { return tx.Save(&savedMixed).Error }, func() []ID { return idsOf(savedMixed[:1])() }, "contacts 1"}
 
 	// Associations.
 	people := func(people ...fields) (rows []*person) {
@@ -214,7 +214,7 @@ func (k *Kind) collisionCases(g *DB, alice *person) map[string]collision[ID] {
 			}
 			return ids
 		}
-		create := func(tx *DB) error {
+		create := func(tx *database) error {
 			if len(people) == 1 {
 				return tx.Create(people[0]).Error
 			}
@@ -248,24 +248,24 @@ func (k *Kind) collisionCases(g *DB, alice *person) map[string]collision[ID] {
 		func(p *person) []ID { return []ID{p.Orders[0].ID, p.Orders[0].Pictures[0].ID} })
 
 	full := people(fields{Name: "bob", Company: &company{Name: "full"}, Orders: []order{{Item: "full"}}})
-	cases["FullSaveAssociations"] = collision[ID]{2, func(tx *DB) error {
+	cases["FullSaveAssociations"] = collision[ID]{2, func(tx *database) error {
 		return tx.Session(&gorm.Session{FullSaveAssociations: true}).Create(full[0]).Error
 	}, func() []ID { return []ID{full[0].ID, full[0].Company.ID, full[0].Orders[0].ID} }, "companies 1, people 1, orders 1"}
 	appended := &order{Item: "appended"}
-	cases["Association"] = collision[ID]{0, func(tx *DB) error {
+	cases["Association"] = collision[ID]{0, func(tx *database) error {
 		return tx.Model(personBy(alice.ID)).Association("Orders").Append(appended)
 	}, func() []ID { return []ID{appended.ID} }, "orders 1"}
 	changed := newPerson(fields{ID: alice.ID, Name: "alice", Orders: []order{{ID: alice.ID, Item: "tea"}, {Item: "milk"}}})
-	cases["mixed: has-many of an existing row"] = collision[ID]{0, func(tx *DB) error { return tx.Save(changed).Error }, func() []ID { return []ID{changed.Orders[1].ID} }, "orders 1"}
+	cases["mixed: has-many of an existing row"] = collision[ID]{0, func(tx *database) error { return tx.Save(changed).Error }, func() []ID { return []ID{changed.Orders[1].ID} }, "orders 1"}
 
 	// Public IDs.
 	doc, docs := documented{}, []documented{{Name: "a"}, {Name: "b"}}
-	cases["public ID"] = collision[ID]{0, func(tx *DB) error { return tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&doc).Error }, func() []ID { return []ID{doc.PublicID} }, "documenteds 1"}
-	cases["public ID, target"] = collision[ID]{1, func(tx *DB) error {
+	cases["public ID"] = collision[ID]{0, func(tx *database) error { return tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&doc).Error }, func() []ID { return []ID{doc.PublicID} }, "documenteds 1"}
+	cases["public ID, target"] = collision[ID]{1, func(tx *database) error {
 		return tx.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "public_id"}}, UpdateAll: true}).Create(&docs).Error
 	}, func() []ID { return []ID{docs[0].PublicID, docs[1].PublicID} }, "documenteds 2"}
 	filings := []filing{{Document: &documented{}}, {Document: &documented{}}}
-	cases["public ID of a belongs-to"] = collision[ID]{2, func(tx *DB) error { return tx.Create(&filings).Error },
+	cases["public ID of a belongs-to"] = collision[ID]{2, func(tx *database) error { return tx.Create(&filings).Error },
 		func() []ID { return []ID{filings[0].Document.PublicID, filings[1].Document.PublicID} }, "documenteds 2, filings 2"}
 	return cases
 }

@@ -15,22 +15,22 @@ import (
 
 // Create fills zero keys and keeps keys that are set, in every kind of value that GORM accepts,
 // with every way to create rows. Structs, maps and rows have the same IDs.
-func (k *Kind) create(t *testing.T, g *DB) {
+func (k *Kind) create(t *testing.T, g *database) {
 	ctx := t.Context()
 	type way struct {
-		create func(g *DB, v any) *DB // nil: the way doesn't accept the value
-		size   int                    // of a batch
+		create func(g *database, v any) *database // nil: the way doesn't accept the value
+		size   int                                // of a batch
 	}
 	ways := map[string]way{
-		"CreateInBatches": {func(g *DB, v any) *DB { return g.CreateInBatches(v, 2) }, 2},
-		"one transaction each": {func(g *DB, v any) *DB {
+		"CreateInBatches": {func(g *database, v any) *database { return g.CreateInBatches(v, 2) }, 2},
+		"one transaction each": {func(g *database, v any) *database {
 			return g.Session(&gorm.Session{SkipDefaultTransaction: true}).CreateInBatches(v, 2)
 		}, 2},
-		"Transaction": {func(g *DB, v any) (res *DB) {
-			must(t, g.Transaction(func(tx *DB) error { res = tx.Create(v); return res.Error }))
+		"Transaction": {func(g *database, v any) (res *database) {
+			must(t, g.Transaction(func(tx *database) error { res = tx.Create(v); return res.Error }))
 			return res
 		}, 0},
-		"Save": {func(g *DB, v any) *DB {
+		"Save": {func(g *database, v any) *database {
 			if isMap(v) {
 				return nil
 			}
@@ -47,7 +47,7 @@ func (k *Kind) create(t *testing.T, g *DB) {
 		"Context":                  {Context: ctx},
 		"CreateBatchSize":          {CreateBatchSize: 2},
 	} {
-		ways[name] = way{func(g *DB, v any) *DB { return g.Session(&session).Create(v) }, session.CreateBatchSize}
+		ways[name] = way{func(g *database, v any) *database { return g.Session(&session).Create(v) }, session.CreateBatchSize}
 	}
 	set := k.ids(t, 20*len(ways))
 	var all []thing
@@ -148,7 +148,7 @@ func (withDefaultOf[T]) TableName() string { return "things" }
 
 // If the key is omitted or has the tag idgen:-, the database sets it. If the model declares a
 // default, GORM reads the value back.
-func (k *Kind) defaultKeys(t *testing.T, g *DB) {
+func (k *Kind) defaultKeys(t *testing.T, g *database) {
 	byDefault := k.ids(t, 1)[0]
 	var zero ID
 	must(t, g.Exec(fmt.Sprintf("create table things (id %s primary key default '%s', name text)", k.Column, k.stored(byDefault))).Error)
@@ -158,7 +158,7 @@ func (k *Kind) defaultKeys(t *testing.T, g *DB) {
 	var unknown thing
 	row, rows, m := optedOut{}, make([]optedOut, 1), map[string]any{"name": "a"}
 	for name, c := range map[string]struct {
-		tx    *DB
+		tx    *database
 		value any
 		key   *ID
 		want  ID
@@ -188,7 +188,7 @@ func (k *Kind) defaultKeys(t *testing.T, g *DB) {
 
 // Many goroutines share a database, and use each model for the first time at the same time.
 // All IDs differ, and each row has the ID of its struct.
-func (k *Kind) parallel(t *testing.T, g *DB) {
+func (k *Kind) parallel(t *testing.T, g *database) {
 	pool := must1(t, g.real.DB)
 	pool.SetMaxOpenConns(8)
 	if !isPostgres(g) {

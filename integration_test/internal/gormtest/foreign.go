@@ -34,7 +34,7 @@ type (
 
 // foreignKey creates an owner with an item. It returns the stored foreign key of type F, or the
 // error, and then no row is stored.
-func foreignKey[F, K any](t *testing.T, g *DB, id K) any {
+func foreignKey[F, K any](t *testing.T, g *database, id K) any {
 	t.Helper()
 	must(t, g.Exec("delete from owners").Error)
 	must(t, g.Exec("delete from items").Error)
@@ -51,9 +51,7 @@ func foreignKey[F, K any](t *testing.T, g *DB, id K) any {
 
 // GORM copies an owner's ID to foreign keys of other types. The plugin accepts the types of
 // the same ID and of the same column. The unit tests of gormplugin have the types that it rejects.
-//
-// It needs columns without a type, which only SQLite has.
-func ForeignKeyTypes(t *testing.T, g *DB) {
+func foreignKeyTypes(t *testing.T, g *database) {
 	g.use(t, gormplugin.For(noIDs[plainID]{}), gormplugin.For(noIDs[plainUint]{}))
 	// A column without a type stores values unchanged.
 	must(t, g.Exec("create table owners (id primary key)").Error)
@@ -145,7 +143,7 @@ func (textView) TableName() string    { return "texts" }
 
 // GORM would store U+FFFD for an integer ID in a string foreign key, so the plugin rejects it. Two
 // remedies keep a text column or a string in a model that is only read.
-func StringForeignKeys(t *testing.T, g *DB) {
+func stringForeignKeys(t *testing.T, g *database) {
 	g.real.DisableForeignKeyConstraintWhenMigrating = true
 	g.use(t, gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)))
 	must(t, g.AutoMigrate(&goodWriter{}, &goodText{}, &goodNote{}))
@@ -155,7 +153,7 @@ func StringForeignKeys(t *testing.T, g *DB) {
 	counts(t, g, "writers", 1)
 	equal(t, "foreign keys", []any{w.Texts[1].WriterID, w.Notes[1].OwnerID}, []any{w.ID, sql.Null[string]{V: w.ID.String(), Valid: true}})
 	plucks(t, "owners of the notes", g.Model(&goodNote{}), "owner_id", w.ID.String(), w.ID.String())
-	for name, q := range map[string]*DB{"Preload": g.Preload("Writer"), "Joins": g.Joins("Writer")} {
+	for name, q := range map[string]*database{"Preload": g.Preload("Writer"), "Joins": g.Joins("Writer")} {
 		finds(t, name, q.Order("texts.id"), textView{w.Texts[0].ID.String(), w.ID.String(), plainWriter{w.ID}}, textView{w.Texts[1].ID.String(), w.ID.String(), plainWriter{w.ID}})
 	}
 }

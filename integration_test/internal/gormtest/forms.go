@@ -41,10 +41,12 @@ func tableOf(prefix string, pointer any) string {
 	return prefix + strings.NewReplacer("[", "_", "]", "", "*", "ptr_").Replace(strings.ToLower(name[1:]))
 }
 
+// A KeyOf is an embedded key.
 type KeyOf[T sqltypes.ID] struct {
 	ID T `gorm:"primaryKey"`
 }
 
+// An OuterOf embeds a key.
 type OuterOf[T sqltypes.ID] struct {
 	*KeyOf[T]
 	Note string
@@ -119,7 +121,7 @@ func (w wrapped[F]) GormDataType() string         { return w.Inner.GormDataType(
 
 // The plugin fills keys in all forms, also in embedded structs. Rows are found by their IDs in
 // these forms.
-func (k *Kind) forms(t *testing.T, g *DB) {
+func (k *Kind) forms(t *testing.T, g *database) {
 	type text = sqltypes.Text[ID]
 	// In the order of the column.
 	f := formed{t: t, g: g, k: k}
@@ -170,7 +172,7 @@ func (k *Kind) forms(t *testing.T, g *DB) {
 // A formed has the arguments for a test of a form.
 type formed struct {
 	t      *testing.T
-	g      *DB
+	g      *database
 	k      *Kind
 	ids    []ID
 	window scope // from the second to the fourth ID; nil if IDs don't sort by time
@@ -200,10 +202,10 @@ func (f formed) keyedBy(blank any, column string, of func(ID) any) {
 		return
 	}
 	// Scan and Pluck read lists from columns of any name.
-	for what, read := range map[string]func(got any) *DB{
-		"Scan of id":            func(got any) *DB { return g.Model(m.blank()).Select("id").Order("name").Scan(got) },
-		"Scan of id as subject": func(got any) *DB { return g.Model(m.blank()).Select("id as subject").Order("name").Scan(got) },
-		"Pluck":                 func(got any) *DB { return g.Model(m.blank()).Order("name").Pluck("id", got) },
+	for what, read := range map[string]func(got any) *database{
+		"Scan of id":            func(got any) *database { return g.Model(m.blank()).Select("id").Order("name").Scan(got) },
+		"Scan of id as subject": func(got any) *database { return g.Model(m.blank()).Select("id as subject").Order("name").Scan(got) },
+		"Pluck":                 func(got any) *database { return g.Model(m.blank()).Order("name").Pluck("id", got) },
 	} {
 		got := reflect.New(reflect.SliceOf(form))
 		must(t, read(got.Interface()).Error)
@@ -282,7 +284,7 @@ func (f formed) fills(blank any, column string, set func(row any, id ID)) model 
 func (m model) upserts() {
 	t, g := m.t, m.g
 	t.Helper()
-	create := func(tx *DB, note string, names ...string) (rows []any) {
+	create := func(tx *database, note string, names ...string) (rows []any) {
 		t.Helper()
 		for _, name := range names {
 			rows = append(rows, m.with("Name", "upsert "+name, "Note", note, "Region", "eu"))
@@ -408,7 +410,7 @@ type listed struct {
 
 // lists tests conditions with keys of a form. The forms that are structs fail, or have the
 // meaning that the documentation of gormplugin gives.
-func lists(t *testing.T, g *DB, l listed) {
+func lists(t *testing.T, g *database, l listed) {
 	t.Helper()
 	two, all, rest := []string{"a", "b"}, []string{"a", "b", "c", "d", "e"}, []string{"c", "d", "e"}
 	// Lists of structs are models without such a column. Zero models have no condition.
@@ -417,7 +419,7 @@ func lists(t *testing.T, g *DB, l listed) {
 		asList, alone, negated, ofZeros = nil, nil, nil, all
 	}
 	cases := map[string]struct {
-		tx   *DB
+		tx   *database
 		want []string // nil: an error
 	}{
 		"IN":                    {g.Where("id IN ?", l.two), two},

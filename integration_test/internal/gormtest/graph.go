@@ -17,7 +17,7 @@ import (
 
 // All associations of a graph get IDs. The foreign keys match the IDs, in the structs and
 // in the rows.
-func (k *Kind) graph(t *testing.T, g *DB) {
+func (k *Kind) graph(t *testing.T, g *database) {
 	ada := newGraph()
 	must(t, g.Create(ada).Error)
 	a := ada
@@ -115,7 +115,7 @@ func (k *Kind) graph(t *testing.T, g *DB) {
 }
 
 // A key that refers to another row is never generated.
-func (k *Kind) sharedKey(t *testing.T, g *DB) {
+func (k *Kind) sharedKey(t *testing.T, g *database) {
 	a := account{Owner: &owner{Name: "Ada"}}
 	must(t, g.Create(&a).Error)
 	if a.OwnerID != a.Owner.ID || a.OwnerID.IsZero() {
@@ -141,7 +141,7 @@ func (k *Kind) sharedKey(t *testing.T, g *DB) {
 }
 
 // Updates and Save with FullSaveAssociations save new and existing associations.
-func (k *Kind) saveAssociations(t *testing.T, g *DB) {
+func (k *Kind) saveAssociations(t *testing.T, g *database) {
 	ada := newGraph()
 	must(t, g.Create(ada).Error)
 	a := ada
@@ -185,7 +185,7 @@ func (k *Kind) saveAssociations(t *testing.T, g *DB) {
 }
 
 // memberships returns a person's memberships, after it checked their number and IDs.
-func (k *Kind) memberships(t *testing.T, g *DB, person ID, want int) (joins []membership) {
+func (k *Kind) memberships(t *testing.T, g *database, person ID, want int) (joins []membership) {
 	t.Helper()
 	must(t, g.Find(&joins, "person_id = ?", person).Error)
 	if len(joins) != want || slices.ContainsFunc(joins, func(j membership) bool { return j.ID.IsZero() }) {
@@ -195,11 +195,11 @@ func (k *Kind) memberships(t *testing.T, g *DB, person ID, want int) (joins []me
 }
 
 // Association finds, counts, replaces and deletes associations by their IDs.
-func (k *Kind) associations(t *testing.T, g *DB) {
+func (k *Kind) associations(t *testing.T, g *database) {
 	ada, grace := newGraph(), newGraph() // Grace's associations must not change
 	must(t, g.Create([]*person{ada, grace}).Error)
 	a, o := ada, grace
-	of := func(name string) *Association { return g.Model(ada).Association(name) }
+	of := func(name string) *association { return g.Model(ada).Association(name) }
 	for name, want := range map[string]int64{"Company": 1, "Passport": 1, "Orders": 2, "Pictures": 2, "Detail": 1, "Manager": 1, "Team": 2, "Tags": 2, "Clubs": 1, "Friends": 2} {
 		equal(t, name, of(name).Count(), want)
 		equal(t, name+" of both", g.Model([]*person{ada, grace}).Association(name).Count(), 2*want)
@@ -301,7 +301,7 @@ func (k *Kind) associations(t *testing.T, g *DB) {
 }
 
 // Updates set foreign keys, also to NULL.
-func (k *Kind) changes(t *testing.T, g *DB) {
+func (k *Kind) changes(t *testing.T, g *database) {
 	one, two := company{Name: "one"}, company{Name: "two"}
 	must(t, g.Create([]*company{&one, &two}).Error)
 	boss, next := named("boss"), named("next")
@@ -309,17 +309,17 @@ func (k *Kind) changes(t *testing.T, g *DB) {
 	b, n := boss.ID, next.ID
 
 	type change struct {
-		do               func(ada *person, tx *DB) *DB
+		do               func(ada *person, tx *database) *database
 		company, manager ID // zero means NULL
 	}
-	updates := func(values any) func(*person, *DB) *DB {
-		return func(_ *person, tx *DB) *DB { return tx.Updates(values) }
+	updates := func(values any) func(*person, *database) *database {
+		return func(_ *person, tx *database) *database { return tx.Updates(values) }
 	}
 	var null ID
 	for name, c := range map[string]change{
 		"struct":            {updates(newPerson(fields{CompanyID: &two.ID, ManagerID: sqltypes.OptionalOf(n)})), two.ID, n},
 		"struct with zeros": {updates(newPerson(fields{Name: "x"})), one.ID, b},
-		"selected zeros": {func(_ *person, tx *DB) *DB {
+		"selected zeros": {func(_ *person, tx *database) *database {
 			return tx.Select("CompanyID", "ManagerID").Updates(&person{})
 		}, null, null},
 		"map":                 {updates(map[string]any{"company_id": two.ID, "manager_id": n}), two.ID, n},
@@ -328,23 +328,23 @@ func (k *Kind) changes(t *testing.T, g *DB) {
 		"map of nil":          {updates(map[string]any{"company_id": nil, "manager_id": nil}), null, null},
 		"map of nil pointers": {updates(map[string]any{"company_id": (*ID)(nil), "manager_id": (*ID)(nil)}), null, null},
 		"map of wrapped NULL": {updates(map[string]any{"company_id": sql.Null[ID]{}, "manager_id": sqltypes.Optional[ID]{}}), null, null},
-		"Update":              {func(_ *person, tx *DB) *DB { return tx.Update("company_id", two.ID) }, two.ID, b},
-		"Update, nil":         {func(_ *person, tx *DB) *DB { return tx.Update("company_id", (*ID)(nil)) }, null, b},
-		"UpdateColumn":        {func(_ *person, tx *DB) *DB { return tx.UpdateColumn("manager_id", sqltypes.OptionalOf(n)) }, one.ID, n},
-		"UpdateColumns": {func(_ *person, tx *DB) *DB {
+		"Update":              {func(_ *person, tx *database) *database { return tx.Update("company_id", two.ID) }, two.ID, b},
+		"Update, nil":         {func(_ *person, tx *database) *database { return tx.Update("company_id", (*ID)(nil)) }, null, b},
+		"UpdateColumn":        {func(_ *person, tx *database) *database { return tx.UpdateColumn("manager_id", sqltypes.OptionalOf(n)) }, one.ID, n},
+		"UpdateColumns": {func(_ *person, tx *database) *database {
 			return tx.UpdateColumns(newPerson(fields{CompanyID: &two.ID}))
 		}, two.ID, b},
-		"expression": {func(_ *person, tx *DB) *DB {
+		"expression": {func(_ *person, tx *database) *database {
 			return tx.Update("manager_id", gorm.Expr("CASE WHEN manager_id = ? THEN ? ELSE manager_id END", b, n))
 		}, one.ID, n},
-		"subquery": {func(_ *person, tx *DB) *DB {
+		"subquery": {func(_ *person, tx *database) *database {
 			return tx.Update("company_id", g.Model(&company{}).Select("id").Where("id = ?", two.ID))
 		}, two.ID, b},
-		"Save": {func(ada *person, _ *DB) *DB {
+		"Save": {func(ada *person, _ *database) *database {
 			ada.CompanyID, ada.ManagerID = nil, sqltypes.OptionalOf(n)
 			return g.Save(ada)
 		}, null, n},
-		"Save of associations": {func(ada *person, _ *DB) *DB {
+		"Save of associations": {func(ada *person, _ *database) *database {
 			ada.Company, ada.Manager = &two, next
 			return g.Save(ada)
 		}, two.ID, n},
@@ -390,7 +390,7 @@ func (ticket) GormDataType() string { return "bigint" }
 
 // The plugin fills a public ID beside a serial key, and the structs get the IDs of the
 // stored rows.
-func PublicIDs(t *testing.T, g *DB) {
+func publicIDs(t *testing.T, g *database) {
 	gen := must1(t, idtest.Snowflake.NewGenerator)
 	tickets := idtype.MapGenerator(gen, func(id idtype.Snowflake) ticket { return ticket(id) })
 	g.use(t, gormplugin.For(must1(t, idtest.Sno.NewGenerator)), gormplugin.For(tickets), gormplugin.Named("tickets", tickets))
@@ -452,7 +452,7 @@ func PublicIDs(t *testing.T, g *DB) {
 }
 
 // checkStored checks that the table has the rows.
-func checkStored(t *testing.T, g *DB, rows ...subscriber) {
+func checkStored(t *testing.T, g *database, rows ...subscriber) {
 	t.Helper()
 	for _, want := range rows {
 		want.Readings = nil

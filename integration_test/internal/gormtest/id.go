@@ -59,7 +59,6 @@ var typeID = reflect.TypeFor[ID]()
 // A types has the Go types that stand for types with the ID in place of the ID type.
 type types struct {
 	mu       sync.Mutex
-	id       reflect.Type                  // of the ID type
 	real, of map[reflect.Type]reflect.Type // from the types with ID to the real ones, and the reverse
 }
 
@@ -159,10 +158,10 @@ func (c *copying) real(v any) any {
 	switch v := v.(type) {
 	case nil:
 		return nil
-	case *DB:
+	case *database:
 		return v.real
-	case func(*DB) *DB:
-		return func(tx *gorm.DB) *gorm.DB { return v(&DB{real: tx, types: c.ts}).real }
+	case func(*database) *database:
+		return func(tx *gorm.DB) *gorm.DB { return v(&database{real: tx, types: c.ts}).real }
 	case sql.NamedArg:
 		v.Value = c.real(v.Value)
 		return v

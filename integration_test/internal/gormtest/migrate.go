@@ -33,7 +33,7 @@ func (formsOf[T]) TableName() string { return "forms" }
 
 // AutoMigrate creates columns of the types that the ID types declare. A second AutoMigrate
 // changes nothing.
-func (k *Kind) migrate(t *testing.T, g *DB) {
+func (k *Kind) migrate(t *testing.T, g *database) {
 	varchar, char := "varchar(40)", "char(40)"
 	if isPostgres(g) {
 		varchar, char = "character varying(40)", "character(40)"
@@ -77,7 +77,7 @@ func (k *Kind) migrate(t *testing.T, g *DB) {
 
 // checkForeignKeys compares the foreign keys, which exist only between columns
 // of equal types.
-func (k *Kind) checkForeignKeys(t *testing.T, g *DB) {
+func (k *Kind) checkForeignKeys(t *testing.T, g *database) {
 	t.Helper()
 	if !isPostgres(g) {
 		return // SQLite has no catalog of the columns of foreign keys
@@ -119,7 +119,7 @@ func (otherUUID) GormDataType() string { return "uuid" }
 var randomUUIDs = []otherUUID{"f47ac10b-58cc-4372-a567-0e02b2c3d479", "0b6ccd2c-9b56-4a5c-8ab4-4b4b5d6c1f0e"}
 
 // keyColumn returns the type and the default of a column in Postgres.
-func keyColumn(t *testing.T, g *DB, table, column string) string {
+func keyColumn(t *testing.T, g *database, table, column string) string {
 	t.Helper()
 	var got string
 	must(t, g.Raw(`select data_type || ' ' || coalesce(column_default, identity_generation, '')
@@ -130,7 +130,7 @@ func keyColumn(t *testing.T, g *DB, table, column string) string {
 // The key of an existing model can get an ID type. The numbers of a sequence are valid IDs. They
 // sort before all generated IDs, except with Spread64. AutoMigrate changes nothing, not even the
 // default, which older programs still use.
-func (k *Kind) movedFromNumbers(t *testing.T, g *DB) {
+func (k *Kind) movedFromNumbers(t *testing.T, g *database) {
 	must(t, g.AutoMigrate(&patron[int64]{}, &loan[int64]{}))
 	old := patron[int64]{Name: "old", Loans: []loan[int64]{{Title: "old"}}}
 	must(t, g.Create(&old).Error)
@@ -178,7 +178,7 @@ func (k *Kind) movedFromNumbers(t *testing.T, g *DB) {
 
 // AutoMigrate doesn't alter primary keys, so keys of 32 bits keep their type. Inserts fail until
 // an ALTER TABLE changes it to bigint.
-func (k *Kind) movedFromSerial(t *testing.T, g *DB) {
+func (k *Kind) movedFromSerial(t *testing.T, g *database) {
 	must(t, g.AutoMigrate(&patron[int32]{}, &loan[int32]{}))
 	must(t, g.Create(&patron[int32]{Name: "old", Loans: []loan[int32]{{Title: "old"}}}).Error)
 	want := []string{
@@ -197,7 +197,7 @@ func (k *Kind) movedFromSerial(t *testing.T, g *DB) {
 }
 
 // An identity column accepts IDs, unless it is GENERATED ALWAYS.
-func (k *Kind) movedFromIdentity(t *testing.T, g *DB) {
+func (k *Kind) movedFromIdentity(t *testing.T, g *database) {
 	must(t, g.Exec("create table patrons (id bigint generated always as identity primary key, name text)").Error)
 	equal(t, "AutoMigrate", alterations(t, g, &patron[ID]{}), nil)
 	p := patron[ID]{Name: "new"}
@@ -209,7 +209,7 @@ func (k *Kind) movedFromIdentity(t *testing.T, g *DB) {
 
 // A uuid column with other UUIDs keeps its type. Reading such a UUID as a Sno fails with a clear
 // error, and as a UUID it succeeds. New rows work, and so do statements that don't read IDs.
-func (k *Kind) movedFromUUID(t *testing.T, g *DB) {
+func (k *Kind) movedFromUUID(t *testing.T, g *database) {
 	must(t, g.AutoMigrate(&patron[otherUUID]{}, &loan[otherUUID]{}))
 	if isPostgres(g) {
 		must(t, g.Exec("alter table patrons alter column id set default gen_random_uuid()").Error)
@@ -261,7 +261,7 @@ func (k *Kind) holdsAnyUUID() bool {
 }
 
 // The tags of a field take precedence over the column type of its Go type.
-func (k *Kind) columnTags(t *testing.T, g *DB) {
+func (k *Kind) columnTags(t *testing.T, g *database) {
 	type noIncrement struct {
 		ID ID `gorm:"primaryKey;autoIncrement:false"`
 	}
@@ -351,14 +351,14 @@ type (
 
 // A model can have columns of domains: AutoMigrate creates them, the plugin fills the keys,
 // and the database fills the columns that have defaults.
-func Domains(t *testing.T, g *DB) {
+func domains(t *testing.T, g *database) {
 	g.use(t, bindings(t)...)
 	domainModel(t, g, &domainSnowflake{}, "snowflake")
 	domainModel(t, g, &domainSno{}, "sno")
 	domainModel(t, g, &domainSnoText{}, "sno_as_text")
 }
 
-func domainModel(t *testing.T, g *DB, model any, domain string) {
+func domainModel(t *testing.T, g *database, model any, domain string) {
 	t.Helper()
 	blank := func() any { return reflect.New(reflect.TypeOf(model).Elem()).Interface() }
 	must(t, g.AutoMigrate(blank()))
@@ -416,7 +416,7 @@ func domainModel(t *testing.T, g *DB, model any, domain string) {
 	pool := must1(t, g.real.DB)
 	aware, err := gorm.Open(dialector{postgres.New(postgres.Config{Conn: pool}).(*postgres.Dialector)}, &gorm.Config{Logger: g.real.Logger})
 	must(t, err)
-	equal(t, domain+": AutoMigrate", alterations(t, NewDB(aware, g.dialector), blank()), nil)
+	equal(t, domain+": AutoMigrate", alterations(t, plain(aware, g.dialector), blank()), nil)
 	must(t, g.Exec("DROP VIEW "+table+"_parents").Error)
 }
 
@@ -439,7 +439,7 @@ const DefaultNode = 1023
 
 // The database can generate the keys: without the plugin, GORM omits a zero key from the
 // INSERT, and reads the default's value back.
-func DomainDefaultKey(t *testing.T, g *DB) {
+func domainDefaultKey(t *testing.T, g *database) {
 	type ticket struct {
 		ID   idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake()"`
 		Name string
@@ -466,7 +466,7 @@ func DomainDefaultKey(t *testing.T, g *DB) {
 }
 
 // A program without the plugin can't store a zero key if the database rejects it.
-func ZeroKeyGuards(t *testing.T, g *DB) {
+func zeroKeyGuards(t *testing.T, g *database) {
 	type checked struct {
 		ID   idtype.SnowflakeOf[dated] `gorm:"check:id <> 0"`
 		Name string
@@ -500,7 +500,7 @@ func (datedSno) TableName() string { return "dated_snos" }
 
 // A program that uses only GORM, without the project's SQL, finds out that its layout has a
 // later epoch than the existing rows.
-func CheckNewest(t *testing.T, g *DB) {
+func checkNewest(t *testing.T, g *database) {
 	layout := idtype.DefaultSnowflakeLayout()
 	later := layout
 	later.Epoch = later.Epoch.AddDate(3, 0, 0)

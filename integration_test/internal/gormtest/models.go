@@ -63,6 +63,7 @@ type companyOf[T sqltypes.ID] struct {
 	Name string
 }
 
+// A Person has an association of each kind.
 type Person[T sqltypes.ID, P any] struct {
 	ID   T
 	Name string
@@ -128,7 +129,9 @@ type membershipOf[T sqltypes.ID] struct {
 	Role     string
 }
 
-func (companyOf[T]) TableName() string    { return "companies" }
+func (companyOf[T]) TableName() string { return "companies" }
+
+// TableName returns the table.
 func (Person[T, P]) TableName() string    { return "people" }
 func (passportOf[T]) TableName() string   { return "passports" }
 func (orderOf[T]) TableName() string      { return "orders" }
@@ -248,7 +251,7 @@ func newContact(email, name string) contact {
 }
 
 // contacts returns the IDs and the names of the rows by email.
-func (k *Kind) contacts(t *testing.T, g *DB) (ids map[string]ID, names map[string]string) {
+func (k *Kind) contacts(t *testing.T, g *database) (ids map[string]ID, names map[string]string) {
 	t.Helper()
 	ids, names = map[string]ID{}, map[string]string{}
 	var rows []contact
@@ -309,9 +312,11 @@ type (
 	embedsValue   = embedsValueOf[ID]
 	embedsPointer = embedsPointerOf[ID]
 	embedsNested  = embedsNestedOf[ID]
-	Key           = KeyOf[ID]
-	Outer         = OuterOf[ID]
-	partKey       = partKeyOf[ID]
+	// Key has an ID.
+	Key = KeyOf[ID]
+	// Outer has an ID.
+	Outer   = OuterOf[ID]
+	partKey = partKeyOf[ID]
 )
 
 // modelTypes returns pointers to the types with ID, each followed by the one with an ID type.
@@ -377,7 +382,7 @@ func modelTypes[T sqltypes.ID]() []any {
 	}
 }
 
-func (k *Kind) createTables(t *testing.T, g *DB) {
+func (k *Kind) createTables(t *testing.T, g *database) {
 	t.Helper()
 	must(t, g.SetupJoinTable(&person{}, "Clubs", &membership{}))
 	must(t, g.AutoMigrate(slices.Concat(graphModels(), k.formModels(), []any{

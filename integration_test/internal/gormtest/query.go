@@ -18,7 +18,7 @@ import (
 )
 
 // GORM finds rows by their IDs with every kind of condition.
-func (k *Kind) query(t *testing.T, g *DB) {
+func (k *Kind) query(t *testing.T, g *database) {
 	ada := newGraph()
 	must(t, g.Create(ada).Error)
 	a := ada
@@ -30,30 +30,30 @@ func (k *Kind) query(t *testing.T, g *DB) {
 
 	// One row by its ID, and no row by another ID.
 	other := k.ids(t, 1)[0]
-	for name, by := range map[string]func(id ID) *DB{
-		"condition": func(id ID) *DB { return people.Where("id = ?", id) },
-		"pointer":   func(id ID) *DB { return people.Where("id = ?", &id) },
-		"named":     func(id ID) *DB { return people.Where("id = @id", map[string]any{"id": id}) },
-		"map":       func(id ID) *DB { return people.Where(map[string]any{"id": id}) },
-		"struct":    func(id ID) *DB { return people.Where(personBy(id)) },
-		"foreign key": func(id ID) *DB {
+	for name, by := range map[string]func(id ID) *database{
+		"condition": func(id ID) *database { return people.Where("id = ?", id) },
+		"pointer":   func(id ID) *database { return people.Where("id = ?", &id) },
+		"named":     func(id ID) *database { return people.Where("id = @id", map[string]any{"id": id}) },
+		"map":       func(id ID) *database { return people.Where(map[string]any{"id": id}) },
+		"struct":    func(id ID) *database { return people.Where(personBy(id)) },
+		"foreign key": func(id ID) *database {
 			return people.Where("id in (select person_id from passports where person_id = ?)", id)
 		},
-		"not":        func(id ID) *DB { return people.Not("id <> ?", id) },
-		"or":         func(id ID) *DB { return people.Where("id = ?", id).Or("id = ?", id) },
-		"tuple":      func(id ID) *DB { return people.Where("(id, name) IN ?", [][]any{{id, "Ada"}}) },
-		"comparison": func(id ID) *DB { return people.Where("id >= ? AND id <= ?", id, id) },
-		"subquery":   func(id ID) *DB { return people.Where("id = (?)", people.Select("id").Where("id = ?", id)) },
+		"not":        func(id ID) *database { return people.Not("id <> ?", id) },
+		"or":         func(id ID) *database { return people.Where("id = ?", id).Or("id = ?", id) },
+		"tuple":      func(id ID) *database { return people.Where("(id, name) IN ?", [][]any{{id, "Ada"}}) },
+		"comparison": func(id ID) *database { return people.Where("id >= ? AND id <= ?", id, id) },
+		"subquery":   func(id ID) *database { return people.Where("id = (?)", people.Select("id").Where("id = ?", id)) },
 	} {
 		plucks(t, name, by(a.ID), "name", "Ada")
 		plucks[string](t, name+", unknown ID", by(other), "name")
 	}
-	for name, first := range map[string]func(dest *person) *DB{
-		"First":           func(p *person) *DB { return g.First(p, a.ID) },
-		"First, in chain": func(p *person) *DB { return g.Where("id = ?", a.ID).First(p) },
-		"Take":            func(p *person) *DB { return g.Take(p, "id = ?", a.ID) },
-		"Find":            func(p *person) *DB { return g.Find(p, a.ID) },
-		"set":             func(p *person) *DB { p.ID = a.ID; return g.First(p) },
+	for name, first := range map[string]func(dest *person) *database{
+		"First":           func(p *person) *database { return g.First(p, a.ID) },
+		"First, in chain": func(p *person) *database { return g.Where("id = ?", a.ID).First(p) },
+		"Take":            func(p *person) *database { return g.Take(p, "id = ?", a.ID) },
+		"Find":            func(p *person) *database { return g.Find(p, a.ID) },
+		"set":             func(p *person) *database { p.ID = a.ID; return g.First(p) },
 	} {
 		n := &person{}
 		if err := first(n).Error; err != nil || n.ID != a.ID || n.Name != "Ada" {
@@ -63,7 +63,7 @@ func (k *Kind) query(t *testing.T, g *DB) {
 
 	// Conditions with NULL, lists, tuples and subqueries.
 	for name, c := range map[string]struct {
-		tx   *DB
+		tx   *database
 		want []string // names
 	}{
 		"IN brackets":              {people.Where("id IN (?)", team), []string{"Luigi", "Mary"}},
@@ -115,16 +115,16 @@ func (k *Kind) query(t *testing.T, g *DB) {
 	equal(t, "Count of different IDs", count, 2)
 
 	// A zero ID is no condition, and an update or delete needs a condition.
-	for name, tx := range map[string]*DB{
+	for name, tx := range map[string]*database{
 		"Delete":            g.Delete(&person{}),
-		"Delete of a slice": g.Delete(&[]*person{&person{}}),
+		"Delete of a slice": g.Delete(&[]*person{{}}),
 		"Update":            people.Update("name", "x"),
 		"Updates":           g.Model(personBy(zero)).Updates(map[string]any{"name": "x"}),
 	} {
 		fails(t, name+" by a zero ID", tx.Error, gorm.ErrMissingWhereClause, "")
 	}
 	if isPostgres(g) { // SQLite has no row locks
-		must(t, g.Transaction(func(tx *DB) error {
+		must(t, g.Transaction(func(tx *database) error {
 			locking := clause.Locking{Strength: clause.LockingStrengthUpdate}
 			must(t, tx.Clauses(locking).First(&person{}, a.ID).Error)
 			locking.Options = clause.LockingOptionsNoWait
@@ -160,13 +160,13 @@ func (k *Kind) query(t *testing.T, g *DB) {
 }
 
 // Preload and Joins load the associations that match their conditions.
-func (k *Kind) loading(t *testing.T, g *DB) {
+func (k *Kind) loading(t *testing.T, g *database) {
 	ada := newGraph()
 	must(t, g.Create(ada).Error)
 	a := ada
 	mary, friend := a.Team[1], a.Friends[1]
 	brass := a.Orders[1].ID
-	first := func(tx *DB, id ID) *person {
+	first := func(tx *database, id ID) *person {
 		n := &person{}
 		must(t, tx.First(n, "people.id = ?", id).Error)
 		return n
@@ -174,7 +174,7 @@ func (k *Kind) loading(t *testing.T, g *DB) {
 
 	// The numbers of Ada's orders, team members, friends, clubs, pictures and tags.
 	for name, c := range map[string]struct {
-		tx   *DB
+		tx   *database
 		want [6]int
 	}{
 		"nothing":           {g, [6]int{}},
@@ -182,13 +182,13 @@ func (k *Kind) loading(t *testing.T, g *DB) {
 		"text":              {g.Preload("Orders", "id = ?", brass), [6]int{1}},
 		"slice":             {g.Preload("Orders", "id IN ?", []ID{brass, mary.ID}), [6]int{1}},
 		"not":               {g.Preload("Orders", "id NOT IN (?)", []ID{brass}), [6]int{1}},
-		"function":          {g.Preload("Orders", func(tx *DB) *DB { return tx.Where(&order{ID: brass}) }), [6]int{1}},
+		"function":          {g.Preload("Orders", func(tx *database) *database { return tx.Where(&order{ID: brass}) }), [6]int{1}},
 		"of its own kind":   {g.Preload("Team", "id = ?", mary.ID), [6]int{0, 1}},
 		"many to many":      {g.Preload("Friends", "id = ?", friend.ID), [6]int{0, 0, 1}},
 		"own join table":    {g.Preload("Clubs", "id <> ?", a.Clubs[0].ID), [6]int{}},
 		"polymorphic":       {g.Preload("Pictures", map[string]any{"id": a.Pictures[0].ID}), [6]int{0, 0, 0, 0, 1}},
 		"another's ID":      {g.Preload("Orders", "person_id = ?", mary.ID), [6]int{}},
-		"scope of a window": {g.Preload("Orders", func(tx *DB) *DB { return tx.Scopes(k.before("", ID{})).Limit(1) }), [6]int{1}},
+		"scope of a window": {g.Preload("Orders", func(tx *database) *database { return tx.Scopes(k.before("", ID{})).Limit(1) }), [6]int{1}},
 	} {
 		var people []*person
 		must(t, c.tx.Find(&people, []ID{a.ID, friend.ID}).Error)
@@ -204,7 +204,7 @@ func (k *Kind) loading(t *testing.T, g *DB) {
 	p := first(g.Preload("Orders.Pictures").Preload("Company").Preload("Passport").Preload("Detail").Preload("Manager"), a.ID)
 	equal(t, "Preload of single rows", []any{p.Company, p.Passport, p.Detail, p.Manager.ID}, []any{a.Company, a.Passport, a.Detail, a.Manager.ID})
 	equal(t, "Preload of nested rows", len(p.Orders[0].Pictures)+len(p.Orders[1].Pictures), 1)
-	p = first(g.Preload("Team", func(tx *DB) *DB { return tx.Order("name") }).Preload("Team.Orders", "item <> ?", "x").Preload("Team.Manager.Orders.Pictures"), a.ID)
+	p = first(g.Preload("Team", func(tx *database) *database { return tx.Order("name") }).Preload("Team.Orders", "item <> ?", "x").Preload("Team.Manager.Orders.Pictures"), a.ID)
 	if len(p.Team) != 2 || len(p.Team[0].Orders) != 1 || len(p.Team[1].Orders) != 0 || len(p.Team[1].Manager.Orders) != 2 {
 		t.Errorf("nested Preload: got %+v", p)
 	}
@@ -217,7 +217,7 @@ func (k *Kind) loading(t *testing.T, g *DB) {
 	}
 	own, other := a.Company.ID, mary.ID
 	for name, c := range map[string]struct {
-		tx   *DB
+		tx   *database
 		want []*company // of each row
 	}{
 		"struct":        {g.Joins("Company", g.Where(&company{ID: own})), []*company{a.Company}},
@@ -247,7 +247,7 @@ func (k *Kind) loading(t *testing.T, g *DB) {
 }
 
 // IDs can be scanned into every kind of destination.
-func (k *Kind) scanning(t *testing.T, g *DB) {
+func (k *Kind) scanning(t *testing.T, g *database) {
 	ada := newGraph()
 	must(t, g.Create(ada).Error)
 	a := ada
@@ -304,7 +304,7 @@ func (k *Kind) scanning(t *testing.T, g *DB) {
 		return v
 	}
 	var count int64
-	for name, tx := range map[string]*DB{
+	for name, tx := range map[string]*database{
 		"model": g.Model(&person{}).Order("name"),
 		"table": g.Table("people").Order("name"),
 		"Raw":   g.Raw("select * from people order by name"),
@@ -334,7 +334,7 @@ func (k *Kind) scanning(t *testing.T, g *DB) {
 	equal(t, "ScanRows", scanned, []ID{a.ID, boss})
 	var batch []*person
 	seen, batches := map[ID]bool{}, 0
-	must(t, g.FindInBatches(&batch, 2, func(tx *DB, _ int) error {
+	must(t, g.FindInBatches(&batch, 2, func(tx *database, _ int) error {
 		batches++
 		for i := range batch {
 			seen[batch[i].ID] = true
@@ -347,7 +347,7 @@ func (k *Kind) scanning(t *testing.T, g *DB) {
 }
 
 // Prepared statements work with IDs repeatedly.
-func (k *Kind) prepared(t *testing.T, g *DB) {
+func (k *Kind) prepared(t *testing.T, g *database) {
 	p := g.Session(&gorm.Session{PrepareStmt: true})
 	var all []thing
 	for i := range 3 {
@@ -365,7 +365,7 @@ func (k *Kind) prepared(t *testing.T, g *DB) {
 		must(t, p.Delete(&thing{}, gone.ID).Error)
 		all = append(all, a, b)
 	}
-	must(t, p.Transaction(func(tx *DB) error {
+	must(t, p.Transaction(func(tx *database) error {
 		one := thing{Name: "in a transaction"}
 		must(t, tx.Create(&one).Error)
 		all = append(all, one)
@@ -375,8 +375,8 @@ func (k *Kind) prepared(t *testing.T, g *DB) {
 }
 
 // The log shows an ID in the form of the database. The logged statement can be run unchanged.
-func (k *Kind) log(t *testing.T, g *DB) {
-	logged := func(name, kind, want string, run func(g *DB) *DB) {
+func (k *Kind) log(t *testing.T, g *database) {
+	logged := func(name, kind, want string, run func(g *database) *database) {
 		t.Helper()
 		r := pgtest.NewRecorder()
 		must(t, run(g.Session(&gorm.Session{Logger: r})).Error)
@@ -398,9 +398,9 @@ func (k *Kind) log(t *testing.T, g *DB) {
 		return `"` + k.stored(id) + `"`
 	}
 	one, other := literal(a), literal(b)
-	logged("Create", "INSERT", one, func(g *DB) *DB { return g.Create(&thing{ID: a}) })
+	logged("Create", "INSERT", one, func(g *database) *database { return g.Create(&thing{ID: a}) })
 	for name, c := range map[string]struct {
-		tx   *DB
+		tx   *database
 		want string
 	}{
 		"ID":            {g.Where("id = ?", a), "id = " + one},
@@ -418,12 +418,14 @@ func (k *Kind) log(t *testing.T, g *DB) {
 		"struct":        {g.Where(&thing{ID: a}), "= " + one},
 		"scope":         {g.Scopes(k.after("", b)), "> " + other},
 	} {
-		logged(name, "SELECT", c.want, func(g *DB) *DB { return c.tx.Session(&gorm.Session{Logger: g.real.Logger}).Find(&[]thing{}) })
+		logged(name, "SELECT", c.want, func(g *database) *database {
+			return c.tx.Session(&gorm.Session{Logger: g.real.Logger}).Find(&[]thing{})
+		})
 	}
 }
 
 // A softly deleted row keeps its ID. Queries by ID don't find it. It can be restored.
-func (k *Kind) softDelete(t *testing.T, g *DB) {
+func (k *Kind) softDelete(t *testing.T, g *database) {
 	ada := sender{Name: "Ada", Letters: []letter{{Code: "a"}, {Code: "b"}, {Code: "c"}, {Code: "d"}, {Code: "e"}, {Code: "f"}}}
 	must(t, g.Create(&ada).Error)
 	var ids []ID
@@ -451,7 +453,7 @@ func (k *Kind) softDelete(t *testing.T, g *DB) {
 
 	// Queries.
 	letters := g.Model(&letter{}).Session(&gorm.Session{})
-	for name, q := range map[string]*DB{
+	for name, q := range map[string]*database{
 		"all":       letters,
 		"slice":     letters.Where(ids),
 		"IN":        letters.Where("id IN ?", ids),
@@ -468,9 +470,9 @@ func (k *Kind) softDelete(t *testing.T, g *DB) {
 	var count int64
 	must(t, letters.Where("id IN ?", ids).Count(&count).Error)
 	equal(t, "Count and Association", [2]int64{count, g.Model(&ada).Association("Letters").Count()}, [2]int64{1, 1})
-	for want, preload := range map[int]func(*DB) *DB{
-		1: func(tx *DB) *DB { return tx },
-		6: func(tx *DB) *DB { return tx.Unscoped() },
+	for want, preload := range map[int]func(*database) *database{
+		1: func(tx *database) *database { return tx },
+		6: func(tx *database) *database { return tx.Unscoped() },
 	} {
 		var s sender
 		must(t, g.Preload("Letters", preload).First(&s, ada.ID).Error)
@@ -508,7 +510,7 @@ func (k *Kind) softDelete(t *testing.T, g *DB) {
 
 	// Joins don't find a deleted sender. Its letters stay.
 	must(t, g.Delete(&ada).Error)
-	for name, q := range map[string]*DB{"Joins": g.Joins("Sender"), "Preload": g.Preload("Sender")} {
+	for name, q := range map[string]*database{"Joins": g.Joins("Sender"), "Preload": g.Preload("Sender")} {
 		l = letter{}
 		if err := q.First(&l, "letters.id = ?", ids[5]).Error; err != nil || l.Sender != nil || l.SenderID != ada.ID {
 			t.Errorf("%s with a deleted sender: got %+v, %v", name, l, err)
@@ -519,7 +521,7 @@ func (k *Kind) softDelete(t *testing.T, g *DB) {
 
 // An array column needs a Go type with Value and Scan: GORM stores a plain slice as a list of
 // values, and an empty slice as NULL.
-func Arrays(t *testing.T, g *DB) {
+func arrays(t *testing.T, g *database) {
 	type basket struct {
 		ID     idtype.Snowflake
 		Items  sqltypes.Array[idtype.Snowflake]
@@ -537,7 +539,7 @@ func Arrays(t *testing.T, g *DB) {
 	must(t, g.Create(&want).Error)
 	finds(t, "all", g.Order("id"), want...)
 	for name, c := range map[string]struct {
-		tx   *DB
+		tx   *database
 		want []idtype.Snowflake
 	}{
 		"an ID in the array":     {g.Where("? = ANY (items)", idtype.Snowflake(7)), []idtype.Snowflake{3, 4}},

@@ -11,7 +11,7 @@ import (
 )
 
 // Save creates rows without an ID or with an unknown ID, and updates the others.
-func (k *Kind) save(t *testing.T, g *DB) {
+func (k *Kind) save(t *testing.T, g *database) {
 	preset := k.ids(t, 3)
 	one, two, four, five := &thing{Name: "one"}, &thing{Name: "two"}, &thing{Name: "selected"}, &thing{Name: "no hooks"}
 	must(t, g.Save(one).Error)
@@ -42,27 +42,27 @@ func (k *Kind) save(t *testing.T, g *DB) {
 }
 
 // FirstOrCreate creates a missing row with an ID, and returns the ID of an existing row.
-func (k *Kind) firstOrCreate(t *testing.T, g *DB) {
+func (k *Kind) firstOrCreate(t *testing.T, g *database) {
 	ids := k.ids(t, 3)
 	var zero ID
 	var all []thing
-	where := func(name string) *DB { return g.Where("name = ?", name) }
+	where := func(name string) *database { return g.Where("name = ?", name) }
 	for name, c := range map[string]struct {
-		tx    func() *DB // sessions don't copy Attrs and Assign
+		tx    func() *database // sessions don't copy Attrs and Assign
 		conds []any
 		id    ID // ID of the created row; zero means any
 	}{
-		"struct":              {func() *DB { return g }, []any{thing{Name: "struct"}}, zero},
-		"pointer":             {func() *DB { return g }, []any{&thing{Name: "pointer"}}, zero},
-		"map":                 {func() *DB { return g }, []any{map[string]any{"name": "map"}}, zero},
-		"Where":               {func() *DB { return g.Where(thing{Name: "Where"}) }, nil, zero},
-		"Attrs":               {func() *DB { return where("Attrs").Attrs(thing{Name: "Attrs"}) }, nil, zero},
-		"Attrs, map":          {func() *DB { return where("Attrs, map").Attrs(map[string]any{"name": "Attrs, map"}) }, nil, zero},
-		"Assign":              {func() *DB { return where("Assign").Assign(thing{Name: "Assign"}) }, nil, zero},
-		"no hooks":            {func() *DB { return g.Session(&gorm.Session{SkipHooks: true}) }, []any{thing{Name: "no hooks"}}, zero},
-		"an ID in the struct": {func() *DB { return g.Attrs(thing{Name: "an ID in the struct"}) }, []any{thing{ID: ids[0]}}, ids[0]},
-		"an ID in a map":      {func() *DB { return g.Attrs("name", "an ID in a map") }, []any{map[string]any{"id": ids[1]}}, ids[1]},
-		"an ID in Attrs":      {func() *DB { return g.Attrs(thing{ID: ids[2]}) }, []any{thing{Name: "an ID in Attrs"}}, ids[2]},
+		"struct":              {func() *database { return g }, []any{thing{Name: "struct"}}, zero},
+		"pointer":             {func() *database { return g }, []any{&thing{Name: "pointer"}}, zero},
+		"map":                 {func() *database { return g }, []any{map[string]any{"name": "map"}}, zero},
+		"Where":               {func() *database { return g.Where(thing{Name: "Where"}) }, nil, zero},
+		"Attrs":               {func() *database { return where("Attrs").Attrs(thing{Name: "Attrs"}) }, nil, zero},
+		"Attrs, map":          {func() *database { return where("Attrs, map").Attrs(map[string]any{"name": "Attrs, map"}) }, nil, zero},
+		"Assign":              {func() *database { return where("Assign").Assign(thing{Name: "Assign"}) }, nil, zero},
+		"no hooks":            {func() *database { return g.Session(&gorm.Session{SkipHooks: true}) }, []any{thing{Name: "no hooks"}}, zero},
+		"an ID in the struct": {func() *database { return g.Attrs(thing{Name: "an ID in the struct"}) }, []any{thing{ID: ids[0]}}, ids[0]},
+		"an ID in a map":      {func() *database { return g.Attrs("name", "an ID in a map") }, []any{map[string]any{"id": ids[1]}}, ids[1]},
+		"an ID in Attrs":      {func() *database { return g.Attrs(thing{ID: ids[2]}) }, []any{thing{Name: "an ID in Attrs"}}, ids[2]},
 	} {
 		var none, miss, hit, init thing
 		affects(t, name+": FirstOrInit", c.tx().FirstOrInit(&none, c.conds...), 0)
@@ -91,17 +91,17 @@ func (k *Kind) firstOrCreate(t *testing.T, g *DB) {
 }
 
 // After a rollback the structs keep their IDs, and can be inserted again.
-func (k *Kind) transaction(t *testing.T, g *DB) {
+func (k *Kind) transaction(t *testing.T, g *database) {
 	failed := errors.New("failed on purpose")
 	kept, dropped, inner, again := thing{Name: "kept"}, thing{Name: "dropped"}, thing{Name: "inner"}, thing{Name: "again"}
-	must(t, g.Transaction(func(tx *DB) error {
+	must(t, g.Transaction(func(tx *database) error {
 		must(t, tx.Create(&kept).Error)
-		err := tx.Transaction(func(tx *DB) error { // a savepoint
+		err := tx.Transaction(func(tx *database) error { // a savepoint
 			must(t, tx.Create(&dropped).Error)
 			return failed
 		})
 		fails(t, "savepoint", err, failed, "")
-		must(t, tx.Transaction(func(tx *DB) error { return tx.Create(&inner).Error }))
+		must(t, tx.Transaction(func(tx *database) error { return tx.Create(&inner).Error }))
 		must(t, tx.SavePoint("before").Error)
 		must(t, tx.Create(&again).Error)
 		must(t, tx.RollbackTo("before").Error)
@@ -113,7 +113,7 @@ func (k *Kind) transaction(t *testing.T, g *DB) {
 	k.agree(t, g, []thing{kept, inner})
 
 	id := again.ID
-	fails(t, "transaction", g.Transaction(func(tx *DB) error {
+	fails(t, "transaction", g.Transaction(func(tx *database) error {
 		must(t, tx.Create(&again).Error)
 		return failed
 	}), failed, "")
@@ -188,9 +188,9 @@ func (p *hookedPartOf[T]) BeforeCreate(*gorm.DB) error {
 
 // Hooks see the IDs of the rows and may replace them, also without GORM's transaction, which
 // begins in a callback.
-func (k *Kind) hooks(t *testing.T, g *DB) {
+func (k *Kind) hooks(t *testing.T, g *database) {
 	set := k.ids(t, 4)
-	for name, g := range map[string]*DB{
+	for name, g := range map[string]*database{
 		"transaction":             g,
 		"no transaction":          with(t, g, gorm.Config{SkipDefaultTransaction: true}, bindings(t)...),
 		"session, no transaction": g.Session(&gorm.Session{SkipDefaultTransaction: true}),
@@ -237,7 +237,7 @@ func (k *Kind) hooks(t *testing.T, g *DB) {
 				h.Parts = []hookedPart{} // as Preload sets it
 			}
 		}
-		finds(t, name+": rows", g.Preload("Parts", func(g *DB) *DB { return g.Order("id") }).Order("name"), all...)
+		finds(t, name+": rows", g.Preload("Parts", func(g *database) *database { return g.Order("id") }).Order("name"), all...)
 		counts(t, g, "hooked h join traces t on t.hooked_id = h.id", len(all))
 	}
 

@@ -24,7 +24,7 @@ type archive struct {
 
 // archive creates a sender for each ID. A letter has the ID of its sender, so that pages by
 // either ID are the same.
-func (k *Kind) archive(t *testing.T, g *DB, n int) *archive {
+func (k *Kind) archive(t *testing.T, g *database, n int) *archive {
 	t.Helper()
 	a := &archive{minted: map[ID]time.Time{}, kind: map[ID]string{}}
 	r := idtest.Rand(k.Name)
@@ -47,7 +47,7 @@ func (a *archive) letter(id ID) letter {
 }
 
 // put replaces all letters.
-func (a *archive) put(t *testing.T, g *DB, ids []ID) {
+func (a *archive) put(t *testing.T, g *database, ids []ID) {
 	t.Helper()
 	must(t, g.Exec("delete from letters").Error)
 	var letters []letter
@@ -67,7 +67,7 @@ type pager = func(column string) scope
 
 // Pages that begin with a zero cursor contain each row once, in the order of the column, even
 // if rows are inserted and deleted between the pages.
-func (k *Kind) pages(t *testing.T, g *DB) {
+func (k *Kind) pages(t *testing.T, g *database) {
 	a := k.archive(t, g, 21)
 	if !k.byTime() && (!strings.HasPrefix(k.stored(a.ids[0]), "-") || strings.HasPrefix(k.stored(a.ids[20]), "-")) {
 		t.Fatalf("expected negative and positive IDs, got %v", a.ids)
@@ -77,34 +77,36 @@ func (k *Kind) pages(t *testing.T, g *DB) {
 	window := func(id ID) bool { return !a.minted[id].Before(from) && a.minted[id].Before(to) }
 
 	type query struct {
-		page func(p pager) *DB
+		page func(p pager) *database
 		has  func(ID) bool // nil: all
 	}
-	aOrB := func() *DB { return g.Where(g.Where("kind = ?", "a").Or("kind = ?", "b")) }
+	aOrB := func() *database { return g.Where(g.Where("kind = ?", "a").Or("kind = ?", "b")) }
 	queries := map[string]query{
-		"primary key":                {page: func(p pager) *DB { return g.Scopes(p("")) }},
-		"column":                     {page: func(p pager) *DB { return g.Scopes(p("id")) }},
-		"table and column":           {page: func(p pager) *DB { return g.Scopes(p("letters.id")) }},
-		"foreign key":                {page: func(p pager) *DB { return g.Scopes(p("sender_id")) }},
-		"alias":                      {page: func(p pager) *DB { return g.Table("letters AS l").Scopes(p("")) }},
-		"Where":                      {func(p pager) *DB { return g.Where("kind <> ?", "c").Scopes(p("")) }, notC},
-		"Where after it":             {func(p pager) *DB { return g.Scopes(p("")).Where("kind <> ?", "c") }, notC},
-		"Or of a group":              {func(p pager) *DB { return aOrB().Scopes(p("")) }, notC},
-		"Or in text":                 {func(p pager) *DB { return g.Where("kind = 'a' OR kind = 'b'").Scopes(p("")) }, notC},
-		"Unscoped":                   {page: func(p pager) *DB { return g.Unscoped().Where("deleted_at is null").Scopes(p("")) }},
-		"SQL":                        {page: func(p pager) *DB { return g.Joins("join senders s on s.id = letters.sender_id").Scopes(p("s.id")) }},
-		"Joins":                      {page: func(p pager) *DB { return g.Joins("Sender").Scopes(p("")) }},
-		"Joins, plain column":        {page: func(p pager) *DB { return g.Joins("Sender").Scopes(p("id")) }},
-		"Joins, column of the other": {page: func(p pager) *DB { return g.InnerJoins("Sender").Scopes(p("Sender.id")) }},
-		"Joins, Preload":             {page: func(p pager) *DB { return g.Preload("Sender.Letters").Scopes(p("")) }},
-		"IDs alone":                  {page: func(p pager) *DB { return g.Model(&letter{}).Select("id").Scopes(p("")) }},
+		"primary key":      {page: func(p pager) *database { return g.Scopes(p("")) }},
+		"column":           {page: func(p pager) *database { return g.Scopes(p("id")) }},
+		"table and column": {page: func(p pager) *database { return g.Scopes(p("letters.id")) }},
+		"foreign key":      {page: func(p pager) *database { return g.Scopes(p("sender_id")) }},
+		"alias":            {page: func(p pager) *database { return g.Table("letters AS l").Scopes(p("")) }},
+		"Where":            {func(p pager) *database { return g.Where("kind <> ?", "c").Scopes(p("")) }, notC},
+		"Where after it":   {func(p pager) *database { return g.Scopes(p("")).Where("kind <> ?", "c") }, notC},
+		"Or of a group":    {func(p pager) *database { return aOrB().Scopes(p("")) }, notC},
+		"Or in text":       {func(p pager) *database { return g.Where("kind = 'a' OR kind = 'b'").Scopes(p("")) }, notC},
+		"Unscoped":         {page: func(p pager) *database { return g.Unscoped().Where("deleted_at is null").Scopes(p("")) }},
+		"SQL": {page: func(p pager) *database {
+			return g.Joins("join senders s on s.id = letters.sender_id").Scopes(p("s.id"))
+		}},
+		"Joins":                      {page: func(p pager) *database { return g.Joins("Sender").Scopes(p("")) }},
+		"Joins, plain column":        {page: func(p pager) *database { return g.Joins("Sender").Scopes(p("id")) }},
+		"Joins, column of the other": {page: func(p pager) *database { return g.InnerJoins("Sender").Scopes(p("Sender.id")) }},
+		"Joins, Preload":             {page: func(p pager) *database { return g.Preload("Sender.Letters").Scopes(p("")) }},
+		"IDs alone":                  {page: func(p pager) *database { return g.Model(&letter{}).Select("id").Scopes(p("")) }},
 	}
 	if k.byTime() {
 		minted := k.window("", from, to)
 		both := func(id ID) bool { return notC(id) && window(id) }
-		queries["window before it"] = query{func(p pager) *DB { return g.Scopes(minted, p("")) }, window}
-		queries["window after it"] = query{func(p pager) *DB { return g.Scopes(p(""), minted) }, window}
-		queries["Or and window"] = query{func(p pager) *DB { return aOrB().Scopes(p(""), minted) }, both}
+		queries["window before it"] = query{func(p pager) *database { return g.Scopes(minted, p("")) }, window}
+		queries["window after it"] = query{func(p pager) *database { return g.Scopes(p(""), minted) }, window}
+		queries["Or and window"] = query{func(p pager) *database { return aOrB().Scopes(p(""), minted) }, both}
 	}
 
 	backwards := slices.Clone(a.ids)
@@ -131,7 +133,7 @@ func (k *Kind) pages(t *testing.T, g *DB) {
 			return rows, g.Where("id > ?", c).Order("id").Limit(pageSize).Find(&rows).Error
 		})
 	}
-	must(t, g.Transaction(func(tx *DB) error {
+	must(t, g.Transaction(func(tx *database) error {
 		a.walk(t, tx, "transaction", a.ids, nil, func(c ID) (rows []letter, err error) {
 			return rows, tx.Scopes(k.after("", c)).Limit(pageSize).Find(&rows).Error
 		})
@@ -142,7 +144,7 @@ func (k *Kind) pages(t *testing.T, g *DB) {
 // walk reads the letters page by page and compares each page. It expects the letters for
 // whose IDs the function has returns true. Between two pages it inserts and deletes letters
 // before and after the cursor.
-func (a *archive) walk(t *testing.T, g *DB, name string, ids []ID, has func(ID) bool, find func(cursor ID) ([]letter, error)) {
+func (a *archive) walk(t *testing.T, g *database, name string, ids []ID, has func(ID) bool, find func(cursor ID) ([]letter, error)) {
 	t.Helper()
 	const (
 		absent = iota
@@ -227,7 +229,7 @@ func lastIndex(s []int, v int) int {
 }
 
 // A time window restricts queries, updates and deletes.
-func (k *Kind) windows(t *testing.T, g *DB) {
+func (k *Kind) windows(t *testing.T, g *database) {
 	a := k.archive(t, g, 12)
 	at := func(i int) time.Time { return a.minted[a.ids[i]] }
 	minted := k.window
@@ -244,7 +246,7 @@ func (k *Kind) windows(t *testing.T, g *DB) {
 	// Queries.
 	a.put(t, g, a.ids)
 	for name, c := range map[string]struct {
-		tx   *DB
+		tx   *database
 		want []ID
 	}{
 		"primary key":       {g.Scopes(window), within},
@@ -275,7 +277,7 @@ func (k *Kind) windows(t *testing.T, g *DB) {
 	equal(t, "Count", n, 5)
 	var batches []ID
 	var rows []letter
-	must(t, g.Scopes(window).FindInBatches(&rows, 2, func(*DB, int) error {
+	must(t, g.Scopes(window).FindInBatches(&rows, 2, func(*database, int) error {
 		for _, r := range rows {
 			batches = append(batches, r.ID)
 		}
@@ -291,16 +293,16 @@ func (k *Kind) windows(t *testing.T, g *DB) {
 	// Updates and deletes.
 	alternatives := g.Model(&letter{}).Where(g.Where("kind <> 'x'").Or("kind = 'y'")).Session(&gorm.Session{})
 	for name, c := range map[string]struct {
-		change func() *DB
+		change func() *database
 		left   []ID // IDs of kind a, b and c after the change
 	}{
-		"Update":                 {func() *DB { return g.Model(&letter{}).Scopes(window).Update("kind", "z") }, others},
-		"Update of alternatives": {func() *DB { return alternatives.Scopes(window).Update("kind", "z") }, others},
-		"Delete":                 {func() *DB { return g.Scopes(window).Delete(&letter{}) }, others},
-		"Delete of alternatives": {func() *DB { return alternatives.Scopes(window).Delete(&letter{}) }, others},
-		"Unscoped Delete":        {func() *DB { return g.Unscoped().Scopes(window).Delete(&letter{}) }, others},
-		"Delete of a group":      {func() *DB { return g.Where(g.Scopes(window)).Delete(&letter{}) }, others},
-		"Delete of the others":   {func() *DB { return g.Not(g.Scopes(window)).Delete(&letter{}) }, within},
+		"Update":                 {func() *database { return g.Model(&letter{}).Scopes(window).Update("kind", "z") }, others},
+		"Update of alternatives": {func() *database { return alternatives.Scopes(window).Update("kind", "z") }, others},
+		"Delete":                 {func() *database { return g.Scopes(window).Delete(&letter{}) }, others},
+		"Delete of alternatives": {func() *database { return alternatives.Scopes(window).Delete(&letter{}) }, others},
+		"Unscoped Delete":        {func() *database { return g.Unscoped().Scopes(window).Delete(&letter{}) }, others},
+		"Delete of a group":      {func() *database { return g.Where(g.Scopes(window)).Delete(&letter{}) }, others},
+		"Delete of the others":   {func() *database { return g.Not(g.Scopes(window)).Delete(&letter{}) }, within},
 	} {
 		a.put(t, g, a.ids)
 		affects(t, name, c.change(), int64(len(a.ids)-len(c.left)))
@@ -313,7 +315,7 @@ func (k *Kind) windows(t *testing.T, g *DB) {
 }
 
 // For windows and pages, Postgres uses the index of the key without planner settings.
-func (k *Kind) windowPlan(t *testing.T, g *DB) {
+func (k *Kind) windowPlan(t *testing.T, g *database) {
 	start := k.first.AddDate(1, 0, 0)
 	things := make([]thing, 5000)
 	for i := range things {

@@ -50,7 +50,7 @@ func (payer) IDMeta() byte       { return 'p' }
 
 // Typed keys, with a prefix and a metabyte, work with and without the codec and with
 // prepared statements.
-func TypedKeys(t *testing.T, g *DB) {
+func typedKeys(t *testing.T, g *database) {
 	g = g.Session(&gorm.Session{PrepareStmt: true, NowFunc: func() time.Time { return time.Now().UTC().Truncate(time.Second) }})
 	g.use(t, bindings(t)...)
 	models := []any{&payer{}, &invoice{}, &invoicePart{}}
@@ -83,7 +83,7 @@ func TypedKeys(t *testing.T, g *DB) {
 	// The other tests find rows by typed keys in all forms.
 	c := &ada.Invoices[2]
 	soon, others := time.Now().Add(-time.Hour), g.Where("invoices.id <> ?", c.ID).Session(&gorm.Session{})
-	for name, tx := range map[string]*DB{
+	for name, tx := range map[string]*database{
 		"IN, base":       g.Where("id IN ?", []idtype.Snowflake{a.ID.Untyped(), b.ID.Untyped()}),
 		"IN, Snos":       others.Where("payer_id IN ?", []payerID{ada.ID}),
 		"struct, Or":     g.Where(&invoice{Base: Base[invoice]{ID: a.ID}}).Or(&invoice{ReplacesID: &a.ID}),
@@ -97,7 +97,7 @@ func TypedKeys(t *testing.T, g *DB) {
 	}
 
 	var found payer
-	byID := func(g *DB) *DB { return g.Order("id") }
+	byID := func(g *database) *database { return g.Order("id") }
 	must(t, g.Preload("Invoices", byID).Preload("Invoices.Parts", byID).First(&found, ada.ID).Error)
 	for i := range found.Invoices { // times have another location
 		found.Invoices[i].CreatedAt = ada.Invoices[i].CreatedAt

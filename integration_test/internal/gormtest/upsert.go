@@ -17,7 +17,7 @@ var (
 
 // If an upsert conflicts on another key than the ID, the struct gets the ID of the row, in
 // every kind of value that Create accepts.
-func (k *Kind) upsert(t *testing.T, g *DB) {
+func (k *Kind) upsert(t *testing.T, g *database) {
 	preset := k.ids(t, 1)[0]
 	ways := map[string]clause.OnConflict{
 		"DoUpdates":       {Columns: byEmail, DoUpdates: updateName},
@@ -105,7 +105,7 @@ func condition(sql string) clause.Where {
 
 // If an ON CONFLICT changes no row, a generated ID is reset to zero, and an ID that was set
 // stays.
-func (k *Kind) upsertSkipped(t *testing.T, g *DB) {
+func (k *Kind) upsertSkipped(t *testing.T, g *database) {
 	preset := k.ids(t, 1)[0]
 	old := newContact("a", "old")
 	must(t, g.Create(&old).Error)
@@ -121,7 +121,7 @@ func (k *Kind) upsertSkipped(t *testing.T, g *DB) {
 			way := way + mode
 			tx := g.Session(&session).Clauses(conflict).Session(&gorm.Session{})
 
-			noID := func(what string, tx *DB, c *contact) {
+			noID := func(what string, tx *database, c *contact) {
 				t.Helper()
 				if tx.Error != nil || tx.RowsAffected != 0 || !c.ID.IsZero() {
 					t.Errorf("%s: %s: ID = %v, %d rows, %v, want no ID", way, what, c.ID, tx.RowsAffected, tx.Error)
@@ -178,7 +178,7 @@ func (k *Kind) upsertSkipped(t *testing.T, g *DB) {
 }
 
 // If an upsert finds an existing row, associations and join tables refer to that row.
-func (k *Kind) upsertGraph(t *testing.T, g *DB) {
+func (k *Kind) upsertGraph(t *testing.T, g *database) {
 	must(t, g.Exec("create unique index person_name on people (name)").Error)
 	t.Cleanup(func() { // other tests use the tables, too
 		if err := g.Exec("drop index person_name").Error; err != nil {
@@ -218,7 +218,7 @@ func (k *Kind) upsertGraph(t *testing.T, g *DB) {
 }
 
 // If an upsert skips a row, its associations may be new, and the reverse.
-func (k *Kind) skippedGraph(t *testing.T, g *DB) {
+func (k *Kind) skippedGraph(t *testing.T, g *database) {
 	old := newContact("a", "old")
 	must(t, g.Create(&old).Error)
 	nothing := g.Clauses(clause.OnConflict{DoNothing: true}).Session(&gorm.Session{})
@@ -230,7 +230,7 @@ func (k *Kind) skippedGraph(t *testing.T, g *DB) {
 	skipped = contact{Email: "a", Company: &company{Name: "new"}}
 	must(t, nothing.Create(&skipped).Error)
 	finds(t, "new company", g.Where("name = 'new'"), *skipped.Company)
-	equal(t, "skipped contact", []ID{skipped.ID, *skipped.CompanyID}, []ID{ID{}, skipped.Company.ID})
+	equal(t, "skipped contact", []ID{skipped.ID, *skipped.CompanyID}, []ID{{}, skipped.Company.ID})
 	existing := newContact("dddd", "new")
 	existing.Company = &company{ID: skipped.Company.ID}
 	must(t, nothing.Create(&existing).Error)
@@ -240,7 +240,7 @@ func (k *Kind) skippedGraph(t *testing.T, g *DB) {
 }
 
 // After an upsert, the struct has the ID of the row, even if a hook replaced the ID.
-func (k *Kind) upsertAfterHook(t *testing.T, g *DB) {
+func (k *Kind) upsertAfterHook(t *testing.T, g *database) {
 	ids := k.ids(t, 3)
 	rows := []*contact{{Email: "a", Name: "0", Instead: ids[0]}, {Email: "a", Name: "1", Instead: ids[1]}, {Email: "a", Instead: ids[2]}, {Email: "b", Desk: 1, Instead: ids[2]}}
 	update, nothing := clause.OnConflict{Columns: byEmail, UpdateAll: true}, clause.OnConflict{DoNothing: true}
@@ -249,12 +249,12 @@ func (k *Kind) upsertAfterHook(t *testing.T, g *DB) {
 		must(t, g.Clauses(conflict).Create(rows[i]).Error)
 		got = append(got, rows[i].ID)
 	}
-	equal(t, "IDs", got, []ID{ids[0], ids[0], ID{}, ids[2]})
+	equal(t, "IDs", got, []ID{ids[0], ids[0], {}, ids[2]})
 	finds(t, "rows", g.Order("email"), contact{ID: ids[0], Email: "a", Name: "1"}, contact{ID: ids[2], Email: "b", Desk: 1})
 }
 
 // If an upsert conflicts with a softly deleted row, the struct gets the ID of that row.
-func (k *Kind) upsertOfDeleted(t *testing.T, g *DB) {
+func (k *Kind) upsertOfDeleted(t *testing.T, g *database) {
 	ada := sender{Name: "Ada"}
 	must(t, g.Create(&ada).Error)
 	code := []clause.Column{{Name: "code"}}

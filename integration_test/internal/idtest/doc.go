@@ -10,7 +10,7 @@
 // kinds, with the typed keys of typed.go.
 //
 // [Check] stores and reads all cases with one driver, in the table of [CreateTable]. A [Query]
-// hides the driver, and a [Dialect] the database. Packages databasesql, pgbouncer, pgx and gorm
+// hides the driver, and a [Dialect] the database. Packages databasesql, pgbouncer, pgx and gormtest
 // use it, or the kinds alone.
 //
 // The package has no tests of its own. To see all cases with one driver, without Postgres:
