@@ -984,16 +984,23 @@ func TestConcurrentParsing(t *testing.T) {
 		}
 		p := planner{bindings: []Binding{For(snowflakes())}}
 		var wg sync.WaitGroup
+		parsed := make(chan struct{})
 		wg.Go(func() {
+			defer close(parsed)
 			if err := (&gorm.Statement{DB: db}).Parse(&account{}); err != nil {
 				t.Error(err)
 			}
 		})
-		for n := 0; p.planFor(tx.Statement.Schema).keys[0].err == nil; n++ {
-			if n == 10_000_000 {
-				t.Fatal("the account's relation never reached the profile")
+		for end := false; p.planFor(tx.Statement.Schema).keys[0].err == nil; {
+			select {
+			case <-parsed:
+				if end {
+					t.Fatal("the account's relation never reached the profile")
+				}
+				end = true
+			default:
+				runtime.Gosched()
 			}
-			runtime.Gosched()
 		}
 		wg.Wait()
 	}

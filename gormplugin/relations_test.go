@@ -139,7 +139,7 @@ type (
 func refers[K, F any](db *gorm.DB) error { return db.Create(&hasOf[K, F]{}).Error }
 
 // In most of these foreign keys, GORM would store another value without an error.
-// integration_test/gorm has the types that the plugin accepts, and the values that GORM stores.
+// integration_test/sqlite has the types that the plugin accepts, and the values that GORM stores.
 func TestForeignKeysOfOtherTypes(t *testing.T) {
 	type (
 		snowflake = idtype.Snowflake
