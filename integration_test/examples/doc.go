@@ -8,6 +8,7 @@
 //   - moving_test.go: examples/moving moves tables from sequences to generated keys, by SQL, by
 //     GORM's AutoMigrate, and by rekey while two versions of a program run
 //   - sqlc_test.go: queries that sqlc generates, in all query exec modes of pgx
+//   - storage_test.go: what docs/storage.md says about SQLite
 //
 // The tests in the module examples need no server. Package guide runs the code of the pages in
 // docs, package frameworks the recipes of docs/using-with.md, and package service the example of

@@ -9,7 +9,8 @@
 // as that a role can do everything that a page grants, and nothing else.
 //
 // The tests in examples/guide need no server. Package examples runs README.md and the other
-// examples, and package citus the section on Citus.
+// examples, and checks a claim of docs/storage.md about SQLite. Package citus runs the section on
+// Citus.
 //
 // # Fixtures
 //
@@ -26,7 +27,7 @@
 //
 // # Cost
 //
-// About half a minute with one version of Postgres. Most tests share one server. TestSites starts
+// About 20 seconds with one version of Postgres. Most tests share one server. TestSites starts
 // two more in its container, TestPartitioningReplicated starts a pair, and TestPartmanSQL
-// a server with pg_partman.
+// a server with pg_partman. With -short, six tests run in a few seconds on one server.
 package guide

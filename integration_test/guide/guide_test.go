@@ -7,7 +7,9 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	pgtest.MainParallel(m, 6, TestChoosingFormats, TestMigratingSQL, TestOperationsSQL, TestPartitioningSQL, TestSecurityGrants, TestStorage)
+}
 
 // must is pgtest.Must.
 var must = pgtest.Must
