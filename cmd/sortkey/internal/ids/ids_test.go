@@ -112,13 +112,17 @@ func TestReadings(t *testing.T) {
 // TestRoundTrip converts IDs of every type and layout to every form, and inspects each
 // form.
 func TestRoundTrip(t *testing.T) {
+	count := 2000
+	if testing.Short() {
+		count = 200
+	}
 	for _, l := range []Layouts{
 		dated,
 		{Snowflake: idtype.SnowflakeLayout{Epoch: time.Date(2020, 2, 29, 0, 0, 0, 0, time.UTC), DatacenterBits: 3, WorkerBits: 9, SequenceBits: 11}},
 		{SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC), MachineBits: 13}},
 	} {
 		for _, f := range Formats(l) {
-			for range 2000 {
+			for range count {
 				want := Parts{Node: rand.IntN(f.NodeLimit()), Sequence: rand.IntN(f.Sequences)}
 				if !f.Undated {
 					want.Time = time.UnixMilli(1_800_000_000_000 + rand.Int64N(100_000_000_000)*4).UTC()
