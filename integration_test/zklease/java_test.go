@@ -220,7 +220,6 @@ func testJava(t *testing.T, server *zktest.Server) {
 		t.Parallel()
 		j, s := setup(t)
 		c := atLeisure(t, s, p)
-		path := fmt.Sprintf("%s/pool/%d", j.root, c.Number)
 		// Release doesn't wait for the two seconds, and another session claims the number at
 		// once. Repeat both if the machine was so busy that they took as long anyway.
 		other := at(t, j.root)
@@ -251,7 +250,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		release(t, other, p, next, next.After)
 		go other.Close()
 		pgtest.Eventually(t, "the number is free for the Java program", func() error {
-			exists, _, err := j.Exists(path)
+			exists, _, err := j.Exists(fmt.Sprintf("%s/pool/%d", j.root, next.Number))
 			if exists {
 				err = errors.New("its znode still exists")
 			}
