@@ -19,13 +19,15 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+// Three tests at a time, since they wait for locks and for other servers.
+func TestMain(m *testing.M) { pgtest.MainParallel(m, 3) }
 
 // must is pgtest.Must.
 var must = pgtest.Must
 
 // installed runs f on a cluster with sortkey installed through the coordinator.
 func installed(t *testing.T, f func(t *testing.T, c *pgtest.Cluster)) {
+	t.Parallel()
 	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
 		must(t, migrations.Up(t.Context(), c.SQL(t), migrations.Config{}))
 		must(t, migrations.Check(t.Context(), c.SQL(t), migrations.Config{}))
@@ -36,6 +38,7 @@ func installed(t *testing.T, f func(t *testing.T, c *pgtest.Cluster)) {
 // All functions reject a connection to a worker, with advice to connect to the
 // coordinator. They don't change the worker, before or after the installation.
 func TestWorker(t *testing.T) {
+	t.Parallel()
 	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
 		worker := c.Workers[0]
 		var config migrations.Config
@@ -100,66 +103,70 @@ func values[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) []T 
 	return list
 }
 
-// A distribution column of a domain loses rows: queries by key don't find them. If the
-// test fails because it finds rows, Citus has fixed this, and the warning in
-// scaling-out.md can be removed. A domain in any other column is safe.
-func TestDomains(t *testing.T) {
+// Tests of small tables share a database, which takes seconds to create on three servers.
+func TestLimits(t *testing.T) {
 	installed(t, func(t *testing.T, c *pgtest.Cluster) {
-		c.Exec(t, `create table by_domain (id sortkey.snowflake primary key);
-			select create_distributed_table('by_domain', 'id');
-			insert into by_domain select sortkey.snowflake_floor('2026-11-01Z') + n from generate_series(1, 100) n;
-			create table by_tenant (tenant integer, id sortkey.snowflake, primary key (tenant, id));
-			select create_distributed_table('by_tenant', 'tenant');
-			insert into by_tenant select 1, sortkey.snowflake_floor('2026-11-01Z') + n from generate_series(1, 100) n`)
-		conn := c.Conn(t)
-		found := func(table string) (n int) {
-			ids := values[int64](t, conn, "select id::bigint from "+table)
-			if len(ids) != 100 {
-				t.Fatalf("%s has %d rows, want 100", table, len(ids))
-			}
-			for _, id := range ids {
-				n += pgtest.Value[int](t, conn, "select count(*) from "+table+" where id = $1", id)
-			}
-			return n
-		}
-		if n := found("by_tenant"); n != 100 {
-			t.Errorf("by_tenant: found %d of 100 rows", n)
-		}
-		if n := found("by_domain"); n > 10 {
-			t.Errorf("by_domain: found %d of 100 rows: the documentation says that Citus loses nearly all", n)
-		}
+		t.Run("domains", func(t *testing.T) { domains(t, c) })
+		t.Run("colocation", func(t *testing.T) { colocation(t, c) })
+		t.Run("named_CHECK", func(t *testing.T) { namedCheck(t, c) })
+		t.Run("claims", func(t *testing.T) { claims(t, c) })
 	})
 }
 
+// A distribution column of a domain loses rows: queries by key don't find them. If the
+// test fails because it finds rows, Citus has fixed this, and the warning in
+// scaling-out.md can be removed. A domain in any other column is safe.
+func domains(t *testing.T, c *pgtest.Cluster) {
+	c.Exec(t, `create table by_domain (id sortkey.snowflake primary key);
+		select create_distributed_table('by_domain', 'id');
+		insert into by_domain select sortkey.snowflake_floor('2026-11-01Z') + n from generate_series(1, 100) n;
+		create table by_tenant (tenant integer, id sortkey.snowflake, primary key (tenant, id));
+		select create_distributed_table('by_tenant', 'tenant');
+		insert into by_tenant select 1, sortkey.snowflake_floor('2026-11-01Z') + n from generate_series(1, 100) n`)
+	conn := c.Conn(t)
+	found := func(table string) (n int) {
+		ids := values[int64](t, conn, "select id::bigint from "+table)
+		if len(ids) != 100 {
+			t.Fatalf("%s has %d rows, want 100", table, len(ids))
+		}
+		for _, id := range ids {
+			n += pgtest.Value[int](t, conn, "select count(*) from "+table+" where id = $1", id)
+		}
+		return n
+	}
+	if n := found("by_tenant"); n != 100 {
+		t.Errorf("by_tenant: found %d of 100 rows", n)
+	}
+	if n := found("by_domain"); n > 10 {
+		t.Errorf("by_domain: found %d of 100 rows: the documentation says that Citus loses nearly all", n)
+	}
+}
+
 // Citus colocates two tables only if their distribution columns have the same type.
-func TestColocation(t *testing.T) {
-	installed(t, func(t *testing.T, c *pgtest.Cluster) {
-		c.Exec(t, `create table customers (id bigint primary key);
-			select create_distributed_table('customers', 'id');
-			create table orders (customer_id bigint, id sortkey.snowflake, primary key (customer_id, id));
-			select create_distributed_table('orders', 'customer_id', colocate_with => 'customers');
-			create table notes (customer_id sortkey.snowflake, id bigint, primary key (customer_id, id))`)
-		_, err := c.Conn(t).Exec(t.Context(), "select create_distributed_table('notes', 'customer_id', colocate_with => 'customers')")
-		pgtest.Fails(t, err, nil, "cannot colocate")
-	})
+func colocation(t *testing.T, c *pgtest.Cluster) {
+	c.Exec(t, `create table customers (id bigint primary key);
+		select create_distributed_table('customers', 'id');
+		create table orders (customer_id bigint, id sortkey.snowflake, primary key (customer_id, id));
+		select create_distributed_table('orders', 'customer_id', colocate_with => 'customers');
+		create table notes (customer_id sortkey.snowflake, id bigint, primary key (customer_id, id))`)
+	_, err := c.Conn(t).Exec(t.Context(), "select create_distributed_table('notes', 'customer_id', colocate_with => 'customers')")
+	pgtest.Fails(t, err, nil, "cannot colocate")
 }
 
 // A CHECK that casts to a domain needs a name when it is added to a distributed
 // table.
-func TestNamedCheck(t *testing.T) {
-	installed(t, func(t *testing.T, c *pgtest.Cluster) {
-		c.Exec(t, "create table orders (id bigint primary key); select create_distributed_table('orders', 'id')")
-		conn := c.Conn(t)
-		const check = "check (id::sortkey.snowflake is not null)"
-		if _, err := conn.Exec(t.Context(), "alter table orders add "+check); err == nil {
-			t.Error("Citus accepts an unnamed CHECK, but the documentation says that it doesn't")
-		}
-		_, err := conn.Exec(t.Context(), "alter table orders add constraint orders_id_is_snowflake "+check)
-		must(t, err)
-		if _, err := conn.Exec(t.Context(), "insert into orders values (-1)"); err == nil {
-			t.Error("the CHECK accepts -1")
-		}
-	})
+func namedCheck(t *testing.T, c *pgtest.Cluster) {
+	c.Exec(t, "create table payments (id bigint primary key); select create_distributed_table('payments', 'id')")
+	conn := c.Conn(t)
+	const check = "check (id::sortkey.snowflake is not null)"
+	if _, err := conn.Exec(t.Context(), "alter table payments add "+check); err == nil {
+		t.Error("Citus accepts an unnamed CHECK, but the documentation says that it doesn't")
+	}
+	_, err := conn.Exec(t.Context(), "alter table payments add constraint payments_id_is_snowflake "+check)
+	must(t, err)
+	if _, err := conn.Exec(t.Context(), "insert into payments values (-1)"); err == nil {
+		t.Error("the CHECK accepts -1")
+	}
 }
 
 // The lock_timeout of a session applies only on the coordinator: behind a reader on
@@ -189,7 +196,8 @@ func TestLockTimeout(t *testing.T) {
 		}()
 		watcher := c.Workers[0].Conn(t)
 		pgtest.Eventually(t, "the change waits at the worker for ten times its lock_timeout", func() error {
-			if pgtest.Value[bool](t, watcher, `select exists (select from pg_locks where not granted and waitstart < clock_timestamp() - interval '500 ms')`) {
+			if pgtest.Value[bool](t, watcher, `select exists (select from pg_locks where not granted and waitstart < clock_timestamp() - interval '500 ms'
+				and database = (select oid from pg_database where datname = current_database()))`) {
 				return nil
 			}
 			return errors.New("nothing waits")
@@ -206,7 +214,7 @@ func TestLockTimeout(t *testing.T) {
 				conn := node.Conn(t)
 				pgtest.Eventually(t, "no change holds a lock or waits for one", func() error {
 					if n := pgtest.Value[int](t, conn, `select count(*) from pg_locks l join pg_class c on c.oid = l.relation
-						where c.relname ~ '^orders' and l.mode = 'AccessExclusiveLock'`); n > 0 {
+						where c.relname ~ '^orders' and l.mode = 'AccessExclusiveLock' and l.database = (select oid from pg_database where datname = current_database())`); n > 0 {
 						return fmt.Errorf("%d locks", n)
 					}
 					return nil
@@ -288,19 +296,17 @@ func TestPartitions(t *testing.T) {
 }
 
 // Claims of node numbers work through the coordinator.
-func TestClaims(t *testing.T) {
-	installed(t, func(t *testing.T, c *pgtest.Cluster) {
-		store := pglease.New(c.SQL(t), pglease.Config{})
-		pool := nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout())
-		seen := map[int]bool{}
-		for range 3 {
-			k, err := nodelease.Acquire(t.Context(), store, pool, nodelease.Options{})
-			must(t, err)
-			defer k.Close()
-			if seen[k.Number()] {
-				t.Errorf("number %d was claimed twice", k.Number())
-			}
-			seen[k.Number()] = true
+func claims(t *testing.T, c *pgtest.Cluster) {
+	store := pglease.New(c.SQL(t), pglease.Config{})
+	pool := nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout())
+	seen := map[int]bool{}
+	for range 3 {
+		k, err := nodelease.Acquire(t.Context(), store, pool, nodelease.Options{})
+		must(t, err)
+		defer k.Close()
+		if seen[k.Number()] {
+			t.Errorf("number %d was claimed twice", k.Number())
 		}
-	})
+		seen[k.Number()] = true
+	}
 }

@@ -17,116 +17,121 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
+// Tests of one installation share a database, which takes seconds to create on three servers.
+func TestTables(t *testing.T) {
+	installed(t, func(t *testing.T, c *pgtest.Cluster) {
+		t.Run("keys", func(t *testing.T) { keys(t, c) })
+		t.Run("copy", func(t *testing.T) { copies(t, c) })
+		t.Run("GORM", func(t *testing.T) { graphs(t, c) })
+	})
+}
+
 // Queries find, change and delete rows by keys of the base types bigint and uuid, and
 // find rows of a time window, in distributed, reference and schema-sharded tables.
-func TestKeys(t *testing.T) {
-	installed(t, func(t *testing.T, c *pgtest.Cluster) {
-		c.Exec(t, `set citus.enable_schema_based_sharding = on;
-			create schema branch;
-			create table branch.bigints (id bigint primary key, n integer);
-			create table branch.uuids (id uuid primary key, n integer);
-			create table bigints (id bigint primary key, n integer);
-			select create_distributed_table('bigints', 'id');
-			create table uuids (id uuid primary key, n integer);
-			select create_distributed_table('uuids', 'id');
-			create table bigint_rates (id bigint primary key, n integer);
-			select create_reference_table('bigint_rates');
-			create table uuid_rates (id uuid primary key, n integer);
-			select create_reference_table('uuid_rates')`)
-		const rows = 60
-		check := func(server int, conn *pgx.Conn, table string) {
-			format, at := "snowflake", "sortkey.snowflake_at(%s, 0, 7)"
-			if strings.Contains(table, "uuid") {
-				format, at = "sno", "sortkey.sno_at(%s, 0, 0, 7)"
-			}
-			exec := func(want int64, statement string, args ...any) {
-				t.Helper()
-				if tag, err := conn.Exec(t.Context(), statement, args...); err != nil || tag.RowsAffected() != want {
-					t.Errorf("server %d: %s: want %d rows, got %d, %v", server, statement, want, tag.RowsAffected(), err)
-				}
-			}
-			exec(rows, "insert into "+table+" select "+fmt.Sprintf(at, "timestamptz '2026-11-01Z' + n * interval '1 minute'")+
-				", n from generate_series(1, $1::integer) n", rows)
-			ids := values[any](t, conn, "select id from "+table+" order by n")
-			for i, id := range ids {
-				if n := values[int](t, conn, "select n from "+table+" where id = $1", id); !slices.Equal(n, []int{i + 1}) {
-					t.Errorf("server %d: %s: found %v by the key of row %d", server, table, n, i+1)
-				}
-			}
-			if n := pgtest.Value[int](t, conn, "select count(*) from "+table+" where id = any($1)", ids[:7]); n != 7 {
-				t.Errorf("server %d: %s: found %d rows by 7 keys", server, table, n)
-			}
-			floor := "sortkey." + format + "_floor(timestamptz '2026-11-01Z' + $%d * interval '1 minute')"
-			window := fmt.Sprintf(" where id >= "+floor+" and id < "+floor, 1, 2)
-			if n := values[int](t, conn, "select n from "+table+window+" order by id", 10, 13); !slices.Equal(n, []int{10, 11, 12}) {
-				t.Errorf("server %d: %s: found rows %v of three minutes", server, table, n)
-			}
-			exec(1, "update "+table+" set n = -1 where id = $1", ids[10])
-			exec(20, "update "+table+" set n = -1"+window, 40, 60)
-			exec(1, "delete from "+table+" where id = $1", ids[20])
-			exec(10, "delete from "+table+window, 30, 40)
-			exec(rows-11, "delete from "+table)
+func keys(t *testing.T, c *pgtest.Cluster) {
+	c.Exec(t, `set citus.enable_schema_based_sharding = on;
+		create schema branch;
+		create table branch.bigints (id bigint primary key, n integer);
+		create table branch.uuids (id uuid primary key, n integer);
+		create table bigints (id bigint primary key, n integer);
+		select create_distributed_table('bigints', 'id');
+		create table uuids (id uuid primary key, n integer);
+		select create_distributed_table('uuids', 'id');
+		create table bigint_rates (id bigint primary key, n integer);
+		select create_reference_table('bigint_rates');
+		create table uuid_rates (id uuid primary key, n integer);
+		select create_reference_table('uuid_rates')`)
+	const rows = 60
+	check := func(server int, conn *pgx.Conn, table string) {
+		format, at := "snowflake", "sortkey.snowflake_at(%s, 0, 7)"
+		if strings.Contains(table, "uuid") {
+			format, at = "sno", "sortkey.sno_at(%s, 0, 0, 7)"
 		}
-		for i, server := range servers(c) {
-			conn := server.Conn(t)
-			for _, table := range []string{"bigints", "uuids", "bigint_rates", "uuid_rates", "branch.bigints", "branch.uuids"} {
-				check(i, conn, table)
+		exec := func(want int64, statement string, args ...any) {
+			t.Helper()
+			if tag, err := conn.Exec(t.Context(), statement, args...); err != nil || tag.RowsAffected() != want {
+				t.Errorf("server %d: %s: want %d rows, got %d, %v", server, statement, want, tag.RowsAffected(), err)
 			}
 		}
-		// A query by key goes to one shard.
-		plan := strings.Join(values[string](t, c.Conn(t), "explain select from bigints where id = sortkey.snowflake_floor('2026-11-01Z')"), "\n")
-		if !strings.Contains(plan, "Task Count: 1\n") {
-			t.Errorf("want a plan with one task for a query by key, got\n%s", plan)
+		exec(rows, "insert into "+table+" select "+fmt.Sprintf(at, "timestamptz '2026-11-01Z' + n * interval '1 minute'")+
+			", n from generate_series(1, $1::integer) n", rows)
+		ids := values[any](t, conn, "select id from "+table+" order by n")
+		for i, id := range ids {
+			if n := values[int](t, conn, "select n from "+table+" where id = $1", id); !slices.Equal(n, []int{i + 1}) {
+				t.Errorf("server %d: %s: found %v by the key of row %d", server, table, n, i+1)
+			}
 		}
-	})
+		if n := pgtest.Value[int](t, conn, "select count(*) from "+table+" where id = any($1)", ids[:7]); n != 7 {
+			t.Errorf("server %d: %s: found %d rows by 7 keys", server, table, n)
+		}
+		floor := "sortkey." + format + "_floor(timestamptz '2026-11-01Z' + $%d * interval '1 minute')"
+		window := fmt.Sprintf(" where id >= "+floor+" and id < "+floor, 1, 2)
+		if n := values[int](t, conn, "select n from "+table+window+" order by id", 10, 13); !slices.Equal(n, []int{10, 11, 12}) {
+			t.Errorf("server %d: %s: found rows %v of three minutes", server, table, n)
+		}
+		exec(1, "update "+table+" set n = -1 where id = $1", ids[10])
+		exec(20, "update "+table+" set n = -1"+window, 40, 60)
+		exec(1, "delete from "+table+" where id = $1", ids[20])
+		exec(10, "delete from "+table+window, 30, 40)
+		exec(rows-11, "delete from "+table)
+	}
+	for i, server := range servers(c) {
+		conn := server.Conn(t)
+		for _, table := range []string{"bigints", "uuids", "bigint_rates", "uuid_rates", "branch.bigints", "branch.uuids"} {
+			check(i, conn, table)
+		}
+	}
+	// A query by key goes to one shard.
+	plan := strings.Join(values[string](t, c.Conn(t), "explain select from bigints where id = sortkey.snowflake_floor('2026-11-01Z')"), "\n")
+	if !strings.Contains(plan, "Task Count: 1\n") {
+		t.Errorf("want a plan with one task for a query by key, got\n%s", plan)
+	}
 }
 
 // GORM creates, reads and deletes graphs whose keys the program generates, in
 // colocated tables.
-func TestGORM(t *testing.T) {
-	installed(t, func(t *testing.T, c *pgtest.Cluster) {
-		c.Exec(t, `create table authors (id bigint primary key, name text);
-			select create_distributed_table('authors', 'id');
-			create table books (author_id bigint references authors, id bigint, title text, primary key (author_id, id));
-			select create_distributed_table('books', 'author_id', colocate_with => 'authors')`)
-		gen := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}))
-		for i, server := range servers(c) {
-			db := server.GORM(t, nil)
-			must(t, db.Use(gormplugin.New(gormplugin.For(gen))))
-			graphs := []author{
-				{Name: "a", Books: []book{{Title: "a1"}, {Title: "a2"}, {Title: "a3"}}},
-				{Name: "b", Books: []book{{Title: "b1"}}},
-				{Name: "c"},
-			}
-			must(t, db.Create(&graphs).Error)
-			for _, want := range graphs {
-				var got author
-				must(t, db.Preload("Books", func(tx *gorm.DB) *gorm.DB { return tx.Order("id") }).Take(&got, want.ID).Error)
-				if got.ID != want.ID || got.Name != want.Name || !slices.Equal(got.Books, want.Books) {
-					t.Errorf("server %d: created %+v, read %+v", i, want, got)
-				}
-			}
-			a := graphs[0]
-			must(t, db.Model(&a.Books[1]).Update("title", "new").Error)
-			must(t, db.Delete(&a.Books[2]).Error)
-			titles := []string{}
-			must(t, db.Model(&book{}).Where("author_id = ?", a.ID).Order("id").Pluck("title", &titles).Error)
-			if want := []string{"a1", "new"}; !slices.Equal(titles, want) {
-				t.Errorf("server %d: got the titles %q, want %q", i, titles, want)
-			}
-			var n int64
-			must(t, db.Model(&author{}).Where("id IN ?", []idtype.SnowflakeOf[author]{graphs[0].ID, graphs[2].ID}).Count(&n).Error)
-			if n != 2 {
-				t.Errorf("server %d: found %d of 2 authors", i, n)
-			}
-
-			// A program can also set the keys itself.
-			id, err := gen.Next()
-			must(t, err)
-			must(t, db.Create(&plainAuthor{ID: id, Name: "plain"}).Error)
-			must(t, db.Take(&plainAuthor{}, id).Error)
+func graphs(t *testing.T, c *pgtest.Cluster) {
+	c.Exec(t, `create table authors (id bigint primary key, name text);
+		select create_distributed_table('authors', 'id');
+		create table books (author_id bigint references authors, id bigint, title text, primary key (author_id, id));
+		select create_distributed_table('books', 'author_id', colocate_with => 'authors')`)
+	gen := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}))
+	for i, server := range servers(c) {
+		db := server.GORM(t, nil)
+		must(t, db.Use(gormplugin.New(gormplugin.For(gen))))
+		graphs := []author{
+			{Name: "a", Books: []book{{Title: "a1"}, {Title: "a2"}, {Title: "a3"}}},
+			{Name: "b", Books: []book{{Title: "b1"}}},
+			{Name: "c"},
 		}
-	})
+		must(t, db.Create(&graphs).Error)
+		for _, want := range graphs {
+			var got author
+			must(t, db.Preload("Books", func(tx *gorm.DB) *gorm.DB { return tx.Order("id") }).Take(&got, want.ID).Error)
+			if got.ID != want.ID || got.Name != want.Name || !slices.Equal(got.Books, want.Books) {
+				t.Errorf("server %d: created %+v, read %+v", i, want, got)
+			}
+		}
+		a := graphs[0]
+		must(t, db.Model(&a.Books[1]).Update("title", "new").Error)
+		must(t, db.Delete(&a.Books[2]).Error)
+		titles := []string{}
+		must(t, db.Model(&book{}).Where("author_id = ?", a.ID).Order("id").Pluck("title", &titles).Error)
+		if want := []string{"a1", "new"}; !slices.Equal(titles, want) {
+			t.Errorf("server %d: got the titles %q, want %q", i, titles, want)
+		}
+		var n int64
+		must(t, db.Model(&author{}).Where("id IN ?", []idtype.SnowflakeOf[author]{graphs[0].ID, graphs[2].ID}).Count(&n).Error)
+		if n != 2 {
+			t.Errorf("server %d: found %d of 2 authors", i, n)
+		}
+
+		// A program can also set the keys itself.
+		id, err := gen.Next()
+		must(t, err)
+		must(t, db.Create(&plainAuthor{ID: id, Name: "plain"}).Error)
+		must(t, db.Take(&plainAuthor{}, id).Error)
+	}
 }
 
 type author struct {
@@ -149,22 +154,16 @@ type plainAuthor struct {
 
 func (plainAuthor) TableName() string { return "authors" }
 
-// COPY writes IDs that the program generates, and queries find each of them.
-func TestCopy(t *testing.T) {
-	installed(t, func(t *testing.T, c *pgtest.Cluster) {
-		c.Exec(t, `create table bigints (id bigint primary key);
-			select create_distributed_table('bigints', 'id');
-			create table uuids (id uuid primary key);
-			select create_distributed_table('uuids', 'id')`)
-		snowflakes := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}))
-		partition := idtype.SnoPartitionFrom(3)
-		snos := idtype.Must(idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition}))
-		for _, server := range servers(c) {
-			conn := server.Conn(t, pgtest.Codec)
-			copied(t, conn, "bigints", snowflakes)
-			copied(t, conn, "uuids", snos)
-		}
-	})
+// COPY writes IDs that the program generates to the tables of keys, and queries find each of them.
+func copies(t *testing.T, c *pgtest.Cluster) {
+	snowflakes := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}))
+	partition := idtype.SnoPartitionFrom(3)
+	snos := idtype.Must(idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition}))
+	for _, server := range servers(c) {
+		conn := server.Conn(t, pgtest.Codec)
+		copied(t, conn, "bigints", snowflakes)
+		copied(t, conn, "uuids", snos)
+	}
 }
 
 // copied copies new IDs to a table, and looks them up.
@@ -270,6 +269,7 @@ func TestMove(t *testing.T) {
 // Keys of all formats spread evenly over 32 shards, whether a program creates them in a
 // burst or one per second.
 func TestSpread(t *testing.T) {
+	t.Parallel()
 	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
 		c.Exec(t, `create table bigints (id bigint primary key);
 			select create_distributed_table('bigints', 'id', shard_count => 32);
