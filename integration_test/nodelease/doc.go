@@ -5,7 +5,7 @@
 //
 // # What it shows
 //
-// TestPostgres runs these scenarios, and TestZooKeeper those that depend on the store:
+// TestPostgres runs these scenarios. TestZooKeeper runs the scenarios that depend on the store:
 //
 //   - processes_unix_test.go, clocks_unix_test.go: processes end, stop, or have a wrong clock
 //   - servers_unix_test.go: the server is down for longer or shorter than claims last
