@@ -15,10 +15,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// modelChecks is the number of random scripts for each format and each kind of clock. The
-// flag -rapid.checks overrides it.
-var modelChecks = scaledAlone("200", "500")
-
 // A tape is a clock that only scripts and waits move. It records readings and waits.
 type tape struct {
 	anchored bool
@@ -84,7 +80,7 @@ type trial[T comparable] struct {
 // and checks what the generator promises after each call.
 func TestModel(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == "100" { // rapid's default
-		_ = f.Value.Set(modelChecks)
+		_ = f.Value.Set(scaledAlone("200", "500")) // random scripts for each format and each kind of clock
 		t.Cleanup(func() { _ = f.Value.Set("100") })
 	}
 	each(t, smallFormats, suite.testModel)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"os"
 	"reflect"
 	"sync"
 	"testing"
@@ -15,12 +14,12 @@ import (
 	"github.com/sortkey/sortkey/internal/race"
 )
 
-// scaled returns the thorough count in CI, where CI=true, and the short one elsewhere.
+// scaled returns short with -short, and thorough without it.
 func scaled[T any](short, thorough T) T {
-	if os.Getenv("CI") == "true" {
-		return thorough
+	if testing.Short() {
+		return short
 	}
-	return short
+	return thorough
 }
 
 // scaledAlone is scaled for tests in which nothing runs concurrently, so that they are thorough

@@ -226,8 +226,8 @@ func (s subject[T]) testUnique(t *testing.T) {
 	n := uniqueCount
 	if v, err := strconv.Atoi(os.Getenv(uniqueVariable)); err == nil {
 		n = v
-	} else if race.Enabled {
-		n /= scaled(10, 5)
+	} else if race.Enabled || testing.Short() {
+		n /= scaled(20, 5)
 	}
 	mint := func(t *testing.T, o Options, n int) {
 		t.Parallel()          // some clocks make their callers sleep most of the time
@@ -310,12 +310,9 @@ func TestUniqueOnJumpingWall(t *testing.T) {
 // TestUniqueOnRealClock creates IDs of all formats concurrently, for some seconds, at their
 // maximum rates.
 func TestUniqueOnRealClock(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
 	var wg sync.WaitGroup
-	d := scaled[time.Duration](1, 5) * time.Second
+	d := scaled(time.Second/2, 5*time.Second)
 	for _, o := range []Options{{}, {Clock: time.Now}} {
 		wg.Go(func() { snowflakeSubject(SnowflakeLayout{}, 21, 10).mintFor(t, o, d) })
 		wg.Go(func() { siSubject(5, 8, 21).mintFor(t, o, d) })
