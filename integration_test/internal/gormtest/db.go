@@ -10,7 +10,7 @@ import (
 	"github.com/sortkey/sortkey/gormplugin"
 )
 
-// A database is a [gorm.DB] for values with [ID]s. Its methods are those of gorm.DB.
+// A database is a [gorm.DB] for values with [ID]s. It has the methods of gorm.DB that tests call.
 type database struct {
 	Error        error
 	RowsAffected int64

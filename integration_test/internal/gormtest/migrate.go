@@ -255,7 +255,7 @@ func (k *Kind) movedFromUUID(t *testing.T, g *database) {
 	equal(t, "the old row", []otherUUID{old.ID, old.Loans[0].ID}, randomUUIDs)
 }
 
-// holdsAnyUUID reports whether ID is a UUID.
+// holdsAnyUUID reports whether the ID type holds UUIDs that are no Snos.
 func (k *Kind) holdsAnyUUID() bool {
 	return k.real(new(ID)).(sql.Scanner).Scan(string(randomUUIDs[0])) == nil
 }
