@@ -30,5 +30,5 @@
 // # Cost
 //
 // Less than a minute with one version of Postgres, on one server. The first run takes longer,
-// because it builds the programs.
+// because it builds the programs. Nothing runs with -short.
 package examples

@@ -11,7 +11,8 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+// Four tests at a time, since they wait for programs and for Postgres.
+func TestMain(m *testing.M) { pgtest.MainParallel(m, 4) }
 
 // The lines of the quickstart's output in order, as regular expressions.
 var (

@@ -143,7 +143,7 @@ func TestSqlcOverrides(t *testing.T) {
 		"sno": {"idtype.Sno", idtype.Sno{9: 1}}, "sno_as_text": {"sqltypes.SnoText", sqltypes.TextOf(idtype.Sno{9: 1})},
 		"uuid7": {"idtype.UUID", idtype.MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")},
 	}
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 		conn := db.Conn(t, pgtest.Codec)
 		rows, _ := conn.Query(t.Context(), "SELECT typname::text FROM pg_type WHERE typtype = 'd' AND typnamespace = 'sortkey'::regnamespace")
@@ -218,7 +218,7 @@ func newSqlcKeys(t *testing.T) (k sqlcKeys) {
 func eachSqlcMode(t *testing.T, f func(t *testing.T, db shop.DBTX, k sqlcKeys)) {
 	tables, err := os.ReadFile("../../examples/sqlc/schema.sql")
 	must(t, err)
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 		db.Exec(t, string(tables))
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {

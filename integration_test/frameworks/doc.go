@@ -29,5 +29,5 @@
 // # Cost
 //
 // Seconds per package, on one server of the last requested version. The first run takes minutes,
-// because it compiles the frameworks.
+// because it compiles the frameworks. Nothing runs with -short.
 package frameworks

@@ -25,5 +25,5 @@
 // # Cost
 //
 // Seconds with one version of Postgres, on one server, and the time to compile gorm.io/gen
-// and the generated code.
+// and the generated code. Nothing runs with -short.
 package gormgen
