@@ -34,5 +34,5 @@
 // TestDoctorStandby, PgBouncer, and a Citus cluster. Most tests use only the last requested version
 // of Postgres. They run in parallel, because they wait for processes and locks.
 //
-// With -short, nine tests run in a few seconds on one server.
+// With -short, ten tests run in a few seconds on one server.
 package command
