@@ -1,5 +1,5 @@
 // Package databasesql shows that database/sql drivers store and read the ID types: pgx with and
-// without package pgxcodec, lib/pq, and SQLite.
+// without package pgxcodec, and lib/pq. Package sqlite in its folder has SQLite.
 //
 // # What it shows
 //
@@ -15,12 +15,11 @@
 // # Fixtures
 //
 // idtest.CreateTable creates the table forms, with a column per type of column. The tests share
-// databases, which are emptied after each test. SQLite databases are in a temporary directory.
+// databases, which are emptied after each test.
 //
 // # Running
 //
 //	go test ./databasesql -run TestPq                    # on a container of Postgres 17
-//	go test ./databasesql -run TestSQLite                # without Postgres
 //	DATABASE_URL='postgres://me@localhost/db?sslmode=disable' go test ./databasesql -run TestPq
 //
 // No test needs a container. Without sslmode, lib/pq refuses servers without TLS.
