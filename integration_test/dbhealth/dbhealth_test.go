@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -25,30 +26,35 @@ import (
 	"github.com/sortkey/sortkey/rekey"
 )
 
-var binary string
-
-func TestMain(m *testing.M) {
-	binary = pgtest.BuildCommand()
-	pgtest.Main(m)
-}
+func TestMain(m *testing.M) { pgtest.Main(m, TestRules) }
 
 var installed = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
 	pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 })
 
-// execute runs statements. A CALL that commits can't be a part of a transaction.
-func execute(t *testing.T, db *pgtest.DB, sql string) {
+// execute runs statements, in which DB is the name of the database. A CALL that commits can't be
+// a part of a transaction.
+func execute(t *testing.T, db *pgtest.DB, conn *pgx.Conn, sql string) {
 	t.Helper()
 	before, calls, called := strings.Cut(strings.ReplaceAll(sql, "DB", db.Name), "CALL")
-	if before != "" {
-		db.Exec(t, before)
+	if strings.TrimSpace(before) != "" {
+		_, err := conn.Exec(t.Context(), before, pgx.QueryExecModeSimpleProtocol)
+		pgtest.Must(t, err)
 	}
 	if called {
 		call, after, _ := strings.Cut(calls, ";")
-		db.Exec(t, "CALL"+call)
-		execute(t, db, after)
+		_, err := conn.Exec(t.Context(), "CALL"+call)
+		pgtest.Must(t, err)
+		execute(t, db, conn, after)
 	}
 }
+
+// restore undoes the statements of a case, except those of a case with its own database.
+const restore = `
+	DROP SCHEMA public CASCADE; CREATE SCHEMA public;
+	ALTER DATABASE DB RESET ALL; ALTER ROLE CURRENT_USER IN DATABASE DB RESET ALL;
+	SELECT setval(seqrelid, seqstart, false) FROM pg_sequence JOIN pg_class ON pg_class.oid = seqrelid
+		WHERE relnamespace = 'sortkey_internal'::regnamespace AND relname LIKE '%\_clock'`
 
 // find returns the findings that aren't ok, as "ID level subject: detail → remedy".
 func find(t *testing.T, db *sql.DB, o dbhealth.Options) (found []string) {
@@ -77,7 +83,7 @@ const (
 // claims returns SQL that claims numbers of a pool for the holders "orders 1" to "orders n". The layout is an expression.
 func claims(pool string, size int, layout string, n int) string {
 	const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-	return fmt.Sprintf("SELECT sortkey.claim_node('%s', %d, %s, '{}', 'orders ' || n || ' token', 30000, %[5]s, %[5]s + 1000, NULL) FROM generate_series(1, %[4]d) n;", pool, size, layout, n, now)
+	return fmt.Sprintf("SELECT sortkey.claim_node('%s', %d, %s, '{}', 'orders ' || n || ' token', 300000, %[5]s, %[5]s + 1000, NULL) FROM generate_series(1, %[4]d) n;", pool, size, layout, n, now)
 }
 
 // Each rule finds its fault, and no other rule does.
@@ -91,42 +97,45 @@ func TestRules(t *testing.T) {
 		name, sql string
 		setup     func(t *testing.T, db *pgtest.DB)
 		options   dbhealth.Options
+		own       bool     // needs its own database, since restore and pgtest don't undo its changes
+		one       bool     // reads no catalogs, so one version of Postgres is enough
+		short     bool     // runs with -short
 		want      []string // patterns for the beginnings of the findings
 	}{
-		{name: "healthy", sql: withDefault + partitioned + maintained + `INSERT INTO t SELECT FROM generate_series(1, 100);
+		{name: "healthy", short: true, sql: withDefault + partitioned + maintained + `INSERT INTO t SELECT FROM generate_series(1, 100);
 			CREATE TABLE r (id bigint PRIMARY KEY, t bigint REFERENCES t); INSERT INTO r SELECT 1, max(id) FROM t; CREATE TABLE small (id integer PRIMARY KEY); CREATE TABLE s (small smallint REFERENCES small);
 			CREATE TABLE v (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7()); INSERT INTO v SELECT FROM generate_series(1, 100);
 			CREATE TABLE log (id uuid DEFAULT sortkey.next_sno(0, 7), t sortkey.snowflake); SELECT sortkey.reserve_node('sno', 7, 'x'); INSERT INTO log (t) SELECT id FROM t, generate_series(1, 2);
 			COMMENT ON TABLE t IS 'sortkey: ignored by no rule'`},
-		{name: "read-only", sql: `ALTER DATABASE DB SET default_transaction_read_only = on`, want: []string{"server-read-only warning primary: default_transaction_read_only is on"}},
-		{name: "clock", options: dbhealth.Options{Now: func() time.Time { return time.Now().Add(-10 * time.Second) }}, want: []string{"clock-skew problem the server's clock: 10s ahead of"}},
-		{name: "another schema", options: dbhealth.Options{Config: migrations.Config{Schema: "keys"}}, want: []string{"not-installed problem schema keys: "}},
-		{name: "migration", sql: `DELETE FROM sortkey.revision WHERE version = 5`, want: []string{"migration-missing problem schema sortkey: 8 of 9 migrations"}},
-		{name: "layout", options: dbhealth.Options{Config: migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(1288834974657)}}}, want: []string{"layout-differs problem schema sortkey: its Snowflake layout is "}},
-		{name: "newer migration", sql: `INSERT INTO sortkey.revision VALUES (99, 'future')`,
+		{name: "read-only", own: true, sql: `ALTER DATABASE DB SET default_transaction_read_only = on`, want: []string{"server-read-only warning primary: default_transaction_read_only is on"}},
+		{name: "clock", one: true, options: dbhealth.Options{Now: func() time.Time { return time.Now().Add(-10 * time.Second) }}, want: []string{`clock-skew problem the server's clock: 1\d(\.\d+)?s ahead of`}},
+		{name: "another schema", one: true, options: dbhealth.Options{Config: migrations.Config{Schema: "keys"}}, want: []string{"not-installed problem schema keys: "}},
+		{name: "migration", own: true, one: true, sql: `DELETE FROM sortkey.revision WHERE version = 5`, want: []string{"migration-missing problem schema sortkey: 8 of 9 migrations"}},
+		{name: "layout", one: true, short: true, options: dbhealth.Options{Config: migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(1288834974657)}}}, want: []string{"layout-differs problem schema sortkey: its Snowflake layout is "}},
+		{name: "newer migration", own: true, one: true, sql: `INSERT INTO sortkey.revision VALUES (99, 'future')`,
 			want: []string{"migration-missing warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 9 → upgrade the command"}},
-		{name: "restore without data", sql: `DELETE FROM sortkey.layout`,
+		{name: "restore without data", own: true, one: true, sql: `DELETE FROM sortkey.layout`,
 			want: []string{`not-installed problem schema sortkey: table sortkey\.layout has no layout of Snowflake → restore the data of the schemas sortkey and sortkey_internal`}},
-		{name: "unknown layout", sql: `UPDATE sortkey.layout SET layout = 'new'`, want: []string{`not-installed problem schema sortkey: unknown Snowflake layout "new"`}},
-		{name: "object", sql: `DROP FUNCTION sortkey.sno_at`, want: []string{"object-missing problem schema sortkey: function sortkey.sno_at is missing"}},
+		{name: "unknown layout", own: true, one: true, sql: `UPDATE sortkey.layout SET layout = 'new'`, want: []string{`not-installed problem schema sortkey: unknown Snowflake layout "new"`}},
+		{name: "object", own: true, sql: `DROP FUNCTION sortkey.sno_at`, want: []string{"object-missing problem schema sortkey: function sortkey.sno_at is missing"}},
 
-		{name: "sequence ahead", sql: `SELECT setval('sortkey_internal.snowflake_clock', sortkey.snowflake_floor(clock_timestamp() + interval '1 day')), sortkey.reserve_node('snowflake', 1, 'x');
+		{name: "sequence ahead", short: true, sql: `SELECT setval('sortkey_internal.snowflake_clock', sortkey.snowflake_floor(clock_timestamp() + interval '1 day')), sortkey.reserve_node('snowflake', 1, 'x');
 				DO $$ BEGIN PERFORM sortkey.next_snowflake(1); RAISE 'next_snowflake returned'; EXCEPTION WHEN OTHERS THEN IF SQLERRM !~ 'is behind' THEN RAISE; END IF; END $$`,
 			want: []string{`generator-ahead problem next_snowflake: fails until .* UTC \((1 day|23 hours) from now\): .* → wait until then\. If you can't wait: reserve .* next_snowflake\(5\); end all sessions, .* SELECT setval\('sortkey_internal\.snowflake_clock', 1\)`}},
 		{name: "sequence of uid60 ahead", sql: `SELECT setval('sortkey_internal.uid60_clock', sortkey.uid60_floor(clock_timestamp() + interval '1 day') << 3)`,
 			want: []string{"generator-ahead problem next_uid60: fails until .* → wait until then: a reset"}},
 		{name: "sequence of sno ahead", sql: `SELECT setval('sortkey_internal.sno_clock', (extract(epoch FROM clock_timestamp() + interval '1 day' - '2010-01-01Z') * 250)::bigint << 24)`,
 			want: []string{`generator-ahead problem next_sno: fails until .* UTC \((1 day|23 hours) from now\): .* such as next_sno\(0, 5\); end all sessions`}},
-		{name: "sequence set back", sql: withDefault + `INSERT INTO t SELECT FROM generate_series(1, 10); SELECT setval('sortkey_internal.snowflake_clock', 1)`,
+		{name: "sequence set back", short: true, sql: withDefault + `INSERT INTO t SELECT FROM generate_series(1, 10); SELECT setval('sortkey_internal.snowflake_clock', 1)`,
 			want: []string{`generator-behind warning public\.t\.id: has a key of .* with the node number of a default, and the last ID of next_snowflake is of 2021-01-01 .*: its sequence was set back`}},
 		{name: "sequence set back, with keys of the future", sql: withDefault + `INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 7))`,
 			want: []string{`generator-behind problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\) with the node number of a default, and .*: the default repeats keys at that time → reserve another`}},
 		{name: "sequence set back, with keys of other types and nodes", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_uid60(), n bigint UNIQUE DEFAULT sortkey.next_spread64(1), v text UNIQUE DEFAULT sortkey.next_uid60());
 			INSERT INTO t SELECT FROM generate_series(1, 10); INSERT INTO t VALUES (-1, NULL, NULL); SELECT setval('sortkey_internal.uid60_clock', 1); SELECT sortkey.reserve_node('spread64', 1, 'x')`},
-		{name: "keys of the future", sql: withDefault + `CREATE TABLE u (id uuid PRIMARY KEY DEFAULT sortkey.next_sno(0, 7)); SELECT sortkey.reserve_node('sno', 7, 'x');
+		{name: "keys of the future", short: true, sql: withDefault + `CREATE TABLE u (id uuid PRIMARY KEY DEFAULT sortkey.next_sno(0, 7)); SELECT sortkey.reserve_node('sno', 7, 'x');
 				INSERT INTO u VALUES (DEFAULT), (sortkey.sno_at(now() + interval '1 day', 5, 0, 8)); INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 8))`,
 			want: []string{`key-ahead problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\): a clock was wrong → find the program`, `key-ahead problem public\.u\.id: has a key of`}},
-		{name: "subscribed sequence", sql: `CREATE SUBSCRIPTION shop CONNECTION 'dbname=none' PUBLICATION p WITH (connect = false); SET allow_system_table_mods = on;
+		{name: "subscribed sequence", own: true, sql: `CREATE SUBSCRIPTION shop CONNECTION 'dbname=none' PUBLICATION p WITH (connect = false); SET allow_system_table_mods = on;
 				INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate) SELECT oid, 'sortkey_internal.sno_clock'::regclass, 'r' FROM pg_subscription WHERE subname = 'shop';`,
 			setup: func(t *testing.T, db *pgtest.DB) {
 				conn := db.Conn(t)
@@ -146,7 +155,7 @@ func TestRules(t *testing.T) {
 		{name: "UUIDs of the future among others", sql: `CREATE TABLE t (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7()); INSERT INTO t SELECT gen_random_uuid() FROM generate_series(1, 20000); INSERT INTO t VALUES (sortkey.uuid7_floor(now() + interval '1 day'))`,
 			want: []string{"key-ahead problem public.t.id: has a key of ", "uuid-version info public.t.id: "}},
 
-		{name: "end of a format", options: dbhealth.Options{Config: migrations.Config{Schema: "old"}}, setup: func(t *testing.T, db *pgtest.DB) {
+		{name: "end of a format", own: true, options: dbhealth.Options{Config: migrations.Config{Schema: "old"}}, setup: func(t *testing.T, db *pgtest.DB) {
 			pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "old", Snowflake: idtype.SnowflakeLayout{Epoch: time.Now().Add(-100 * 24 * time.Hour).Truncate(time.Millisecond), DatacenterBits: 8, WorkerBits: 8, SequenceBits: 12}}))
 		}, want: []string{"format-ends warning snowflake: until "}},
 		{name: "setting of a role", sql: `SELECT sortkey.reserve_node('snowflake', 7, 'x'); ALTER ROLE CURRENT_USER IN DATABASE DB SET sortkey.node = 7`, want: []string{"node-setting warning sortkey.node: 7 in this session only"}},
@@ -154,35 +163,35 @@ func TestRules(t *testing.T) {
 			want: []string{`node-setting warning sortkey\.node: 5 for the database, but 6 in this session: its connection string or its role sets it → run ALTER DATABASE DB SET sortkey\.node = N`}},
 		{name: "setting that is no number", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake()); ALTER DATABASE DB SET sortkey.node = 'abc'`,
 			want: []string{`setting-unreserved warning reservation: "abc" is not a node number → run ALTER DATABASE DB SET sortkey\.node = N`, `node-missing problem column public\.t\.id: .*, which is 'abc', no node number of snowflake → choose`}},
-		{name: "setting that no format has", sql: `ALTER DATABASE DB SET sortkey.node = 70000`,
+		{name: "setting that no format has", one: true, sql: `ALTER DATABASE DB SET sortkey.node = 70000`,
 			want: []string{"setting-unreserved problem reservation: number 70000 is out of range: no format has this number → run ALTER DATABASE DB SET"}},
 		{name: "setting without a reservation", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake()); ALTER DATABASE DB SET sortkey.node = 5; SELECT sortkey.reserve_node('spread64', 6, 'other')`,
 			want: []string{`setting-unreserved warning reservation: number 5 is not reserved in any pool.* → run sortkey nodes reserve POOL 5,`, `node-unreserved problem column public\.t\.id: uses unreserved number 5 of pool snowflake from the setting`}},
-		{name: "setting reserved in a misspelled pool", sql: `ALTER DATABASE DB SET sortkey.node = 30; SELECT sortkey.reserve_node('snowflake_si', 30, 'x'), sortkey.reserve_node('spread64', 31, 'x')`,
+		{name: "setting reserved in a misspelled pool", one: true, sql: `ALTER DATABASE DB SET sortkey.node = 30; SELECT sortkey.reserve_node('snowflake_si', 30, 'x'), sortkey.reserve_node('spread64', 31, 'x')`,
 			want: []string{"setting-unreserved warning reservation: number 30 is not reserved in any pool"}},
-		{name: "no setting", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake())`,
+		{name: "no setting", short: true, sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake())`,
 			want: []string{`node-missing problem column public\.t\.id: needs the setting sortkey\.node, which is missing → choose a number N .* ALTER DATABASE DB SET sortkey\.node = N`}},
-		{name: "unreserved number", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7), u bigint UNIQUE DEFAULT sortkey.next_snowflake(7))`, want: []string{"node-unreserved problem column public.t.id \\(and 1 more\\): uses unreserved number 7 "}},
+		{name: "unreserved number", short: true, sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7), u bigint UNIQUE DEFAULT sortkey.next_snowflake(7))`, want: []string{"node-unreserved problem column public.t.id \\(and 1 more\\): uses unreserved number 7 "}},
 		{name: "computed number", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2))`, want: []string{"node-opaque warning node numbers: 1 default doesn't pass a literal"}},
 
-		{name: "full pool", sql: `INSERT INTO sortkey.node_pool (name, size, layout) VALUES ('own', 1, 'l'); INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('own', 0, 'x')`, want: []string{"pool-exhausted problem pool own: 0 held, 1 reserved, 0 free"}},
-		{name: "claimed pool", sql: claims("own", 1, "'l'", 1), want: []string{"pool-exhausted problem pool own: 1 held, 0 reserved, 0 free: no other program can start → "}},
-		{name: "almost claimed pool", sql: claims("own", 6, "'l'", 5), want: []string{"pool-exhausted warning pool own: 5 held, 0 reserved, 1 free: a rolling deploy"}},
-		{name: "fence", sql: claimed + `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 minutes'`,
+		{name: "full pool", one: true, sql: `INSERT INTO sortkey.node_pool (name, size, layout) VALUES ('own', 1, 'l'); INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('own', 0, 'x')`, want: []string{"pool-exhausted problem pool own: 0 held, 1 reserved, 0 free"}},
+		{name: "claimed pool", one: true, sql: claims("own", 1, "'l'", 1), want: []string{"pool-exhausted problem pool own: 1 held, 0 reserved, 0 free: no other program can start → "}},
+		{name: "almost claimed pool", one: true, short: true, sql: claims("own", 6, "'l'", 5), want: []string{"pool-exhausted warning pool own: 5 held, 0 reserved, 1 free: a rolling deploy"}},
+		{name: "fence", one: true, short: true, sql: claimed + `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 minutes'`,
 			want: []string{`pool-fenced warning pool snowflake: fenced: the server grants no number until .* UTC \((9|10) minutes from now\) → wait`}},
-		{name: "fence of a wrong clock", sql: claimed + `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 days'`,
+		{name: "fence of a wrong clock", one: true, sql: claimed + `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 days'`,
 			want: []string{"pool-fenced problem pool snowflake: fenced: .* → the server's clock was ahead when the fence began"}},
-		{name: "fence without an end", sql: claimed + `UPDATE sortkey.node_pool SET fenced_until = 'infinity'`, want: []string{"pool-fenced problem pool snowflake: fenced: the server grants no number until infinity"}},
-		{name: "layout of a pool", sql: claims("own", 1024, "(SELECT 'snowflake: ' || replace(layout, 'datacenter 5, worker 5', 'datacenter 4, worker 6') FROM sortkey.layout WHERE format = 'snowflake')", 1),
+		{name: "fence without an end", one: true, sql: claimed + `UPDATE sortkey.node_pool SET fenced_until = 'infinity'`, want: []string{"pool-fenced problem pool snowflake: fenced: the server grants no number until infinity"}},
+		{name: "layout of a pool", one: true, sql: claims("own", 1024, "(SELECT 'snowflake: ' || replace(layout, 'datacenter 5, worker 5', 'datacenter 4, worker 6') FROM sortkey.layout WHERE format = 'snowflake')", 1),
 			want: []string{`pool-layout warning pool own: has layout "snowflake: .* datacenter 4.*, but the functions of this database have "snowflake: .* datacenter 5`}},
-		{name: "number out of range", sql: `ALTER DATABASE DB SET sortkey.node = 1024; INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')`,
+		{name: "number out of range", one: true, sql: `ALTER DATABASE DB SET sortkey.node = 1024; INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')`,
 			want: []string{"setting-unreserved problem reservation: number 1024 is out of range: snowflake has 0 to 1023 → run ALTER",
 				"reservation-range problem number 1024 of pool snowflake: reserved, but out of range: snowflake has 0 to 1023 → run sortkey nodes release snowflake 1024"}},
-		{name: "mark", sql: claimed + `UPDATE sortkey.node_lease SET mark = mark + 3630000`,
-			want: []string{`mark-ahead warning number 0 of pool snowflake: high-water mark 1h0m\d+s ahead of the server's clock: the clock of a holder was wrong → correct the clock of orders 1`}},
-		{name: "mark of a former holder", sql: claimed + `UPDATE sortkey.node_lease SET mark = mark + 3630000, holder = NULL, expires_at = NULL`,
-			want: []string{`mark-ahead warning number 0 of pool snowflake: high-water mark 1h0m\d+s ahead .* → no program can claim the number until then`}},
-		{name: "many marks", sql: claimed + `INSERT INTO sortkey.node_lease (pool, number, mark) SELECT 'snowflake', n, mark + 3630000 FROM sortkey.node_lease, generate_series(1, 7) n`,
+		{name: "mark", one: true, short: true, sql: claimed + `UPDATE sortkey.node_lease SET mark = mark + 3690000`,
+			want: []string{`mark-ahead warning number 0 of pool snowflake: high-water mark 1h[01]m\d+s ahead of the server's clock: the clock of a holder was wrong → correct the clock of orders 1`}},
+		{name: "mark of a former holder", one: true, sql: claimed + `UPDATE sortkey.node_lease SET mark = mark + 3690000, holder = NULL, expires_at = NULL`,
+			want: []string{`mark-ahead warning number 0 of pool snowflake: high-water mark 1h[01]m\d+s ahead .* → no program can claim the number until then`}},
+		{name: "many marks", one: true, sql: claimed + `INSERT INTO sortkey.node_lease (pool, number, mark) SELECT 'snowflake', n, mark + 3690000 FROM sortkey.node_lease, generate_series(1, 7) n`,
 			want: append(slices.Repeat([]string{`mark-ahead warning number \d of pool snowflake: high-water mark`}, 5),
 				"mark-ahead warning other numbers: 2 more high-water marks are ahead → run sortkey nodes list --all")},
 
@@ -194,35 +203,35 @@ func TestRules(t *testing.T) {
 		{name: "bounds that are no IDs", sql: `CREATE TABLE events (id uuid) PARTITION BY RANGE (id); CREATE TABLE p PARTITION OF events FOR VALUES FROM ('33000000-0000-0000-0000-000000000000') TO ('34000000-0000-0000-0000-000000000000');
 				SELECT sortkey.manage_partitions('events', '1 day', format => 'sno')`,
 			want: []string{`partition-horizon problem public\.events: bounds of partition p.* are not IDs of format sno: .* → Detach that partition`}},
-		{name: "few partitions", sql: partitioned + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '2 days')`,
+		{name: "few partitions", short: true, sql: partitioned + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '2 days')`,
 			want: []string{`partition-premake warning public\.events: partitions of 1 day until .*; 2 of 4 partitions ahead are missing → `}},
 		{name: "rows in the default partition", sql: partitioned + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`,
 			want: []string{`partition-default warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run sortkey partitions run`}},
 		{name: "rows of the future", sql: partitioned + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() + interval '20 days', n, 1) FROM generate_series(1, 2000) n`,
 			want: []string{`key-ahead problem public\.events\.id: has a key of .* \((19|20) days from now\): a clock was wrong → find`,
 				`partition-default warning public\.events: default partition public\.events_default has 1,000 rows or more outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM public\.events_default ORDER BY id to see them\. Maintenance doesn't move rows older than`}},
-		{name: "rows older than the retention", sql: retained + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`,
+		{name: "rows older than the retention", short: true, sql: retained + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`,
 			want: []string{`partition-default warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM`}},
 		{name: "old and recent rows", sql: retained + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - n * interval '5 days', n, 1) FROM unnest('{1,20}'::int[]) n`,
 			want: []string{`partition-default warning public\.events: default partition public\.events_default has 2 rows .* → run sortkey partitions run, .*; if rows remain, run SELECT sortkey\.snowflake_time\(id\), \* FROM`}},
-		{name: "late maintenance", sql: partitioned + maintained + `UPDATE sortkey.partition_log SET ended_at = ended_at - interval '2 days'`, want: []string{"partition-maintenance warning public.events: "}},
-		{name: "late maintenance of months", sql: events + `SELECT sortkey.manage_partitions('events', '1 month'); ` + maintained + `UPDATE sortkey.partition_log SET ended_at = ended_at - interval '40 days'`,
+		{name: "late maintenance", one: true, short: true, sql: partitioned + maintained + `UPDATE sortkey.partition_log SET ended_at = ended_at - interval '2 days'`, want: []string{"partition-maintenance warning public.events: "}},
+		{name: "late maintenance of months", one: true, sql: events + `SELECT sortkey.manage_partitions('events', '1 month'); ` + maintained + `UPDATE sortkey.partition_log SET ended_at = ended_at - interval '40 days'`,
 			want: []string{`partition-maintenance warning public\.events: the last maintenance was 1 month ago → run sortkey partitions run every hour or so`}},
-		{name: "skipped maintenance", sql: partitioned + maintained + `INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, attempts, outcome, problem) VALUES (now(), 'public.events', 'create', 'public.p', 6, 'skipped', 'canceling statement due to lock timeout')`,
+		{name: "skipped maintenance", one: true, sql: partitioned + maintained + `INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, attempts, outcome, problem) VALUES (now(), 'public.events', 'create', 'public.p', 6, 'skipped', 'canceling statement due to lock timeout')`,
 			want: []string{`partition-maintenance warning public\.events: the last maintenance of a table with this name skipped step create public\.p: canceling statement`}},
 		{name: "failed maintenance", sql: partitioned + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '1 day')`, setup: func(t *testing.T, db *pgtest.DB) {
 			db.Exec(t, fmt.Sprintf(`CREATE TABLE events_p%s ()`, time.Now().UTC().AddDate(0, 0, 4).Format("20060102")))
 			_, _ = db.SQL(t).ExecContext(t.Context(), maintained) // fails
 		}, want: []string{`partition-maintenance problem public\.events: the last maintenance of a table with this name failed at step create public\.events_p\d+: cannot create .* a relation with that name exists .* → correct the cause`}},
 
-		{name: "integer references", sql: withDefault + `CREATE DOMAIN small AS smallint; CREATE TABLE a (t integer REFERENCES t, u small REFERENCES t); CREATE TABLE p (n integer, t integer REFERENCES t) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p DEFAULT`,
+		{name: "integer references", short: true, sql: withDefault + `CREATE DOMAIN small AS smallint; CREATE TABLE a (t integer REFERENCES t, u small REFERENCES t); CREATE TABLE p (n integer, t integer REFERENCES t) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p DEFAULT`,
 			want: []string{"int4-reference problem public.a.t: is of type integer, and refers to public.t.id ", "int4-reference problem public.a.u: is of type smallint", "int4-reference problem public.p.t: "}},
-		{name: "duplicates", sql: `CREATE TABLE t (tenant integer, id sortkey.snowflake, PRIMARY KEY (tenant, id)); INSERT INTO t SELECT n, sortkey.snowflake_at('2026-01-01Z', 1, 1) FROM generate_series(1, 3) n;
+		{name: "duplicates", short: true, sql: `CREATE TABLE t (tenant integer, id sortkey.snowflake, PRIMARY KEY (tenant, id)); INSERT INTO t SELECT n, sortkey.snowflake_at('2026-01-01Z', 1, 1) FROM generate_series(1, 3) n;
 				SELECT sortkey.reserve_node('spread64', 7, 'x'); CREATE TABLE u (id bigint DEFAULT sortkey.next_spread64(7)); INSERT INTO u SELECT FROM generate_series(1, 9); INSERT INTO u SELECT * FROM u`,
 			want: []string{"key-duplicate problem public.t.id: has no unique index, and 1 key more than once ", "key-duplicate problem public.u.id: has no unique index, and 9 keys "}},
 		{name: "random UUIDs", sql: `CREATE TABLE t (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7()); INSERT INTO t SELECT FROM generate_series(1, 9); INSERT INTO t VALUES (gen_random_uuid())`,
 			want: []string{"uuid-version info public.t.id: 1 of the 10 largest UUIDs are not of version 7"}},
-		{name: "rekey", setup: func(t *testing.T, db *pgtest.DB) {
+		{name: "rekey", own: true, setup: func(t *testing.T, db *pgtest.DB) {
 			db.Exec(t, "CREATE TABLE orders (id serial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())")
 			var spec rekey.Spec
 			pgtest.Must(t, json.Unmarshal([]byte(`{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`), &spec))
@@ -235,19 +244,46 @@ func TestRules(t *testing.T) {
 			tested[id] = true
 		}
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
-			installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-				execute(t, db, tt.sql)
+			if !tt.short {
+				pgtest.ThoroughOnly(t)
+			}
+			t.Parallel()
+			run := installed.EachReused
+			switch {
+			case tt.own && tt.one:
+				run = installed.One
+			case tt.own:
+				run = installed.Each
+			case tt.one:
+				run = installed.OneReused
+			}
+			run(t, func(t *testing.T, db *pgtest.DB) {
+				conn := db.Conn(t)
+				if !tt.own {
+					t.Cleanup(func() {
+						_, err := conn.Exec(context.Background(), strings.ReplaceAll(restore, "DB", db.Name), pgx.QueryExecModeSimpleProtocol)
+						pgtest.Must(t, err)
+					})
+				}
+				execute(t, db, conn, tt.sql)
 				if tt.setup != nil {
 					tt.setup(t, db)
 				}
 				pool := db.SQL(t)
-				// Objects of the same names as the server's are not used.
 				pool.SetMaxOpenConns(1)
-				_, err := pool.ExecContext(t.Context(), "CREATE TEMP TABLE pg_class (oid oid); SET search_path = pg_temp, public, pg_catalog")
-				if err != nil && tt.name != "read-only" {
-					t.Fatal(err)
+				do := func(sql string) {
+					t.Helper()
+					_, err := pool.ExecContext(t.Context(), sql)
+					pgtest.Must(t, err)
+				}
+				// Objects of the same names as the server's are not used.
+				if tt.name != "read-only" {
+					do("CREATE TEMP TABLE pg_class (oid oid); SET search_path = pg_temp, public, pg_catalog")
 				}
 				got := find(t, pool, tt.options)
+				if tt.name != "read-only" {
+					do("DROP TABLE pg_temp.pg_class") // the server may drop it later than the next test begins
+				}
 				matches := func(finding, pattern string) bool {
 					return regexp.MustCompile("^" + strings.ReplaceAll(pattern, "DB", db.Name)).MatchString(finding)
 				}
@@ -268,7 +304,7 @@ func TestRules(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		execute(t, db, withDefault+partitioned+`CALL sortkey.maintain_partitions(); CREATE TABLE r (t integer REFERENCES t); INSERT INTO t DEFAULT VALUES; ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY none ON t USING (false)`)
+		execute(t, db, db.Conn(t), withDefault+partitioned+`CALL sortkey.maintain_partitions(); CREATE TABLE r (t integer REFERENCES t); INSERT INTO t DEFAULT VALUES; ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY none ON t USING (false)`)
 		role := db.NewRole(t, "health", "")
 		pool := db.SQL(t)
 		pool.SetMaxOpenConns(1)
@@ -310,6 +346,8 @@ func TestUnknown(t *testing.T) {
 
 // Doctor, check, the lists and the metrics report the same IDs, subjects and remedies.
 func TestViews(t *testing.T) {
+	t.Parallel()
+	binary := pgtest.Build(t, "github.com/sortkey/sortkey/cmd/sortkey")
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7)); CREATE TABLE r (t integer REFERENCES t);
 			DROP FUNCTION sortkey.sno_at; INSERT INTO sortkey.node_pool (name, size, layout) VALUES ('own', 1, 'l'); INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('own', 0, 'x');`+partitioned)

@@ -14,7 +14,10 @@
 // # Fixtures
 //
 // The template installed is a database after migrations.Up. Each case adds its objects in SQL,
-// in which DB stands for the name of the database. TestMain builds the command sortkey.
+// in which DB stands for the name of the database. Most cases use a database one after the
+// other: restore drops the objects. A case that changes the installation or other schemas has its
+// own. A case that reads no catalogs runs on one version of Postgres. TestViews builds the command
+// sortkey.
 //
 // # Running
 //
@@ -25,5 +28,6 @@
 //
 // # Cost
 //
-// About 30 seconds with one version of Postgres, on one server: a database per case.
+// About 8 seconds on two cores with one version of Postgres, on one server. With -short, about 3
+// seconds: the cases of TestRules with the field short.
 package dbhealth
