@@ -159,7 +159,7 @@ func TestUpAndDown(t *testing.T) {
 // Down changes nothing while other objects depend on the installation, and names
 // them. It keeps the user's own objects in the schema.
 func TestDownInUse(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
 			c := migrations.Config{}
 			installDo(t, pool, c, migrations.Up)
@@ -617,55 +617,91 @@ func TestKeywords(t *testing.T) {
 	})
 }
 
-// The functions work in a schema of any valid name: keywords of PL/pgSQL, names of
-// variables, and the longest name.
+// installCalls returns SQL that calls the functions of schema sortkey, which can also have the name $s.
+func installCalls() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s; SET LOCAL $s.node = %d;\n", reserveNode("sortkey", installNode), installNode)
+	for _, g := range genFormats() {
+		fmt.Fprintf(&b, "SELECT sortkey.%[1]s_parts(id), sortkey.%[1]s_time(id), %[2]s FROM (SELECT %[3]s id) q;\n",
+			g.name, g.call("from_text", g.call("text", "id")), g.nextOf(g.node))
+		if g.name != "spread64" {
+			fmt.Fprintf(&b, "SELECT $s.%s_floor(now());\n", g.name)
+		}
+		if g.hasNodes() {
+			fmt.Fprintf(&b, "SELECT sortkey.%[1]s_node(%[2]s), sortkey.%[1]s_at(now(), 1);\n", g.name, g.next())
+		}
+	}
+	b.WriteString(`SELECT $s.sno_partman_decoder($s.sno_floor(now())::text), $s.uid60_at(now(), 1);
+		SELECT $s.claim_node('p', 4, 'l', '{[1,2)}', 'h', 60000, 1000, 2000);
+		SELECT $s.renew_node('p', 0, 1, 'h', 60000, 3000), $s.renew_node('p', 0, 1, 'nobody', 60000, 3000), $s.release_node('p', 0, 1, 'h', 2500);
+		SELECT $s.reserve_node('p', 3, 'x'), $s.unreserve_node('p', 3);
+		SELECT FROM $s.node_status, $s.node_defaults;
+		CREATE TABLE parted (id $s.snowflake PRIMARY KEY DEFAULT $s.next_snowflake(1)) PARTITION BY RANGE (id);
+		SELECT $s.manage_partitions('parted', '1 day', retention => '30 days', retention_action => 'drop');
+		SELECT $s.next_partition_step('parted', now(), '1 s', '{}');
+		INSERT INTO parted VALUES (DEFAULT);
+		CALL $s.maintain_partitions(dry_run => true);
+		SELECT $s.unmanage_partitions('parted');
+		DROP TABLE parted;
+		`)
+	return b.String()
+}
+
+// The functions work in a schema of any valid name: names of variables, a keyword of
+// PL/pgSQL, and the longest name.
 func TestSchemaNames(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		_, others, _ := strings.Cut(installWords, "|")
-		words := append(strings.Fields(others), "found", "value", "unit", "pool", "known", "snowflake", strings.Repeat("a", 54))
-		if !pgtest.Thorough() {
-			words = words[len(words)-10:]
-		}
-		for _, w := range words {
-			c := migrations.Config{Schema: w, SnowflakeSI: complete.SnowflakeSI}
-			list, err := migrations.List(c)
-			if err != nil {
-				continue // Validate rejects it
-			}
+		for _, w := range []string{"absolute", "found", "value", "unit", "pool", "known", "snowflake", strings.Repeat("a", 54)} {
 			var b strings.Builder
 			b.WriteString("BEGIN;\n")
+			list := migrationsOf(t, migrations.Config{Schema: w, SnowflakeSI: complete.SnowflakeSI})
 			for _, m := range list {
 				b.WriteString(m.Up)
 			}
-			fmt.Fprintf(&b, "%s; SET LOCAL $s.node = %d;\n", reserveNode("sortkey", installNode), installNode)
-			for _, g := range genFormats() {
-				fmt.Fprintf(&b, "SELECT sortkey.%[1]s_parts(id), sortkey.%[1]s_time(id), %[2]s FROM (SELECT %[3]s id) q;\n",
-					g.name, g.call("from_text", g.call("text", "id")), g.nextOf(g.node))
-				if g.name != "spread64" {
-					fmt.Fprintf(&b, "SELECT $s.%s_floor(now());\n", g.name)
-				}
-				if g.hasNodes() {
-					fmt.Fprintf(&b, "SELECT sortkey.%[1]s_node(%[2]s), sortkey.%[1]s_at(now(), 1);\n", g.name, g.next())
-				}
-			}
-			b.WriteString(`SELECT $s.sno_partman_decoder($s.sno_floor(now())::text), $s.uid60_at(now(), 1);
-				SELECT $s.claim_node('p', 4, 'l', '{[1,2)}', 'h', 60000, 1000, 2000);
-				SELECT $s.renew_node('p', 0, 1, 'h', 60000, 3000), $s.renew_node('p', 0, 1, 'nobody', 60000, 3000), $s.release_node('p', 0, 1, 'h', 2500);
-				SELECT $s.reserve_node('p', 3, 'x'), $s.unreserve_node('p', 3);
-				SELECT FROM $s.node_status, $s.node_defaults;
-				CREATE TABLE parted (id $s.snowflake PRIMARY KEY DEFAULT $s.next_snowflake(1)) PARTITION BY RANGE (id);
-				SELECT $s.manage_partitions('parted', '1 day', retention => '30 days', retention_action => 'drop');
-				SELECT $s.next_partition_step('parted', now(), '1 s', '{}');
-				INSERT INTO parted VALUES (DEFAULT);
-				CALL $s.maintain_partitions(dry_run => true);
-				SELECT $s.unmanage_partitions('parted');
-				DROP TABLE parted;
-				`)
+			b.WriteString(strings.NewReplacer("$s.", w+".", "sortkey.", w+".").Replace(installCalls()))
 			for _, m := range slices.Backward(list) {
 				b.WriteString(m.Down)
 			}
 			b.WriteString("ROLLBACK")
-			db.Exec(t, strings.NewReplacer("$s.", w+".", "sortkey.", w+".").Replace(b.String())) // a session that caches the functions of many schemas would get slow
+			db.Exec(t, b.String()) // a session that caches the functions of many schemas would get slow
+		}
+	})
+}
+
+// installFunction matches a function in PL/pgSQL, in the text of a migration.
+var installFunction = regexp.MustCompile(`(?ms)^CREATE ((?:FUNCTION|PROCEDURE) (?:[^\n]+\n)+?    LANGUAGE plpgsql(?:[^\n]*\n)(?:    [^\n]+\n)*AS \$\$\n.*?\n\$\$;)`)
+
+// CREATE FUNCTION accepts all functions in PL/pgSQL in a schema whose name is any of its
+// keywords. In other statements, the name is one for TestKeywords.
+func TestSchemaKeywords(t *testing.T) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		conn := db.Conn(t)
+		functions := pgtest.Value[int](t, conn, `SELECT count(*) FROM pg_proc WHERE pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace)
+			AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')`)
+		_, keywords, _ := strings.Cut(installWords, "|")
+		valid := 0
+		for _, w := range strings.Fields(keywords) {
+			list, err := migrations.List(migrations.Config{Schema: w, SnowflakeSI: complete.SnowflakeSI})
+			if err != nil {
+				continue // Validate rejects it
+			}
+			valid++
+			var b strings.Builder
+			fmt.Fprintf(&b, "BEGIN; ALTER SCHEMA sortkey RENAME TO %s; ALTER SCHEMA sortkey_internal RENAME TO %[1]s_internal;\n", w)
+			n := 0
+			for _, m := range list {
+				for _, f := range installFunction.FindAllStringSubmatch(m.Up, -1) {
+					b.WriteString("CREATE OR REPLACE " + f[1] + "\n")
+					n++
+				}
+			}
+			if n != functions {
+				t.Fatalf("expected the %d functions of the installation, got %d", functions, n)
+			}
+			exec(t, conn, b.String()+"ROLLBACK")
+		}
+		if valid < 50 {
+			t.Errorf("expected most keywords to be valid names, got %d", valid)
 		}
 	})
 }
