@@ -31,10 +31,10 @@ func atEdges(r *rand.Rand, max int) int {
 // T_at returns the ID that Go composes of the same parts, and T_node returns its node
 // number.
 func TestAt(t *testing.T) {
-	n := pgtest.Scaled(1000, 3000)
+	n := pgtest.Scaled(300, 1500)
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
-		for _, f := range parityInstall(t, db, len(parityConfigs)) {
+		for _, f := range parityInstall(t, db, pgtest.Scaled(2, len(parityConfigs))) {
 			r := idtest.Rand("at " + f.schema + f.name)
 			var arguments, want []string
 			span := f.last.UnixMilli() - f.first.UnixMilli() // a Duration is too short for some layouts

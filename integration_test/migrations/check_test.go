@@ -101,7 +101,7 @@ func TestCheckInstallation(t *testing.T) {
 // An unreserved node number in a default is a separate error, which names the
 // default and the call that reserves the number. Only CheckDefaults returns it.
 func TestCheckDefaults(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), complete
 		name, reader := newRole(t, db, "reader")
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)

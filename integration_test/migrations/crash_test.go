@@ -96,57 +96,61 @@ func genStored(t *testing.T, conn *pgx.Conn, returned []string, stored string) {
 	}
 }
 
-// A server that is killed while it generates IDs, and restarted, returns no duplicates,
-// even if its clock is then behind the IDs from before the crash. Calls wait until it has
-// caught up with their window.
 func TestServerCrash(t *testing.T) {
-	const clients, statements, schema = 6, 400, "behind" // this schema has a clock that the test sets
-	rounds := pgtest.Scaled(1, 3)
 	t.Parallel()
 	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db, complete)
 		db.Exec(t, genCrashTables)
-		genInstallClock(t, db, schema, "clock_timestamp()")
-		inserts, stored := slices.Clone(genCrashInserts), "select id::text from ordinary union all select id::text from bare"
-		formats := genFormatsOf(schema)
-		for _, f := range formats {
-			db.Exec(t, fmt.Sprintf("create table %s (id %s primary key default %s)", f.name, f.column, f.nextNode()))
-			inserts = append(inserts, fmt.Sprintf("insert into %s select from generate_series(1, 20) returning id::text", f.name))
-			stored += " union all select id::text from " + f.name
-		}
-		docker, id := pgtest.Docker(t), db.Container().GetContainerID()
-		var returned []string
-		for round := range rounds + 1 {
-			load := startInserts(t, db, clients, inserts)
-			load.goOn(t, statements*(round+1))
-			if round < rounds {
-				if _, err := docker.ContainerKill(t.Context(), id, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			returned = append(returned, load.finish(t)...)
-			t.Logf("round %d: %v statements", round, load.counts)
-			if round == rounds {
-				break
-			}
-			must(t, db.Container().Start(t.Context()))
-			conn := genAnswer(t, db.URL)
-			genStored(t, conn, returned, stored)
-			last := pgtest.Value[string](t, conn, "select max(behind.snowflake_time(id))::text from snowflake")
-			now := pgtest.Value[string](t, conn, "select clock_timestamp()::text")
-			genSetClock(t, db, fmt.Sprintf("timestamptz '%s' - interval '500 ms' + (clock_timestamp() - '%s')", last, now))
-			for _, f := range formats {
-				since := fmt.Sprintf("select extract(epoch from %[1]s(%[2]s) - max(%[1]s(id))) * 1000 > -%[4]d from %[3]s", f.function("time"), f.nextNode(), f.name, genWindow)
-				wantValue(t, conn, since, true) // an ID in the last window or later
-			}
-		}
-		conn := db.Conn(t)
-		genStored(t, conn, returned, stored)
-		t.Logf("%d IDs in %d rounds, %d of them in one window", len(returned), rounds+1, pgtest.Value[int](t, conn, "select count(*) from bare"))
-		if n := pgtest.Value[int](t, conn, "select count(distinct id >> 24) from bare"); n != 1 {
-			t.Errorf("expected all IDs of table bare in one window, got %d windows: the test proves less than it should", n)
-		}
+		t.Run("failover", func(t *testing.T) { genFailover(t, db) })
+		t.Run("crash", func(t *testing.T) { genCrash(t, db) })
 	})
+}
+
+// A server that is killed while it generates IDs, and restarted, returns no duplicates,
+// even if its clock is then behind the IDs from before the crash. Calls wait until it has
+// caught up with their window.
+func genCrash(t *testing.T, db *pgtest.DB) {
+	const clients, statements, rounds, schema = 6, 400, 2, "behind" // this schema has a clock that the test sets
+	genInstallClock(t, db, schema, "clock_timestamp()")
+	inserts, stored := slices.Clone(genCrashInserts), "select id::text from ordinary union all select id::text from bare"
+	formats := genFormatsOf(schema)
+	for _, f := range formats {
+		db.Exec(t, fmt.Sprintf("create table %s (id %s primary key default %s)", f.name, f.column, f.nextNode()))
+		inserts = append(inserts, fmt.Sprintf("insert into %s select from generate_series(1, 20) returning id::text", f.name))
+		stored += " union all select id::text from " + f.name
+	}
+	docker, id := pgtest.Docker(t), db.Container().GetContainerID()
+	var returned []string
+	for round := range rounds + 1 {
+		load := startInserts(t, db, clients, inserts)
+		load.goOn(t, statements*(round+1))
+		if round < rounds {
+			if _, err := docker.ContainerKill(t.Context(), id, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		returned = append(returned, load.finish(t)...)
+		t.Logf("round %d: %v statements", round, load.counts)
+		if round == rounds {
+			break
+		}
+		must(t, db.Container().Start(t.Context()))
+		conn := genAnswer(t, db.URL)
+		genStored(t, conn, returned, stored)
+		last := pgtest.Value[string](t, conn, "select max(behind.snowflake_time(id))::text from snowflake")
+		now := pgtest.Value[string](t, conn, "select clock_timestamp()::text")
+		genSetClock(t, db, fmt.Sprintf("timestamptz '%s' - interval '500 ms' + (clock_timestamp() - '%s')", last, now))
+		for _, f := range formats {
+			since := fmt.Sprintf("select extract(epoch from %[1]s(%[2]s) - max(%[1]s(id))) * 1000 > -%[4]d from %[3]s", f.function("time"), f.nextNode(), f.name, genWindow)
+			wantValue(t, conn, since, true) // an ID in the last window or later
+		}
+	}
+	conn := db.Conn(t)
+	genStored(t, conn, returned, stored)
+	t.Logf("%d IDs in %d rounds, %d of them in one window", len(returned), rounds+1, pgtest.Value[int](t, conn, "select count(*) from bare"))
+	if n := pgtest.Value[int](t, conn, "select count(distinct id >> 24) from bare"); n != 1 {
+		t.Errorf("expected all IDs of table bare in one window, got %d windows: the test proves less than it should", n)
+	}
 }
 
 // genAnswer waits until the server accepts connections and returns one.
@@ -164,61 +168,56 @@ func genAnswer(t *testing.T, url string) *pgx.Conn {
 // A standby that is promoted while its primary generates IDs continues the sequences,
 // and so does a database restored from a dump of that time. Neither generates an ID
 // that it already stores.
-func TestServerFailover(t *testing.T) {
-	t.Parallel()
+func genFailover(t *testing.T, db *pgtest.DB) {
 	const clients = 4
-	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
-		up(t, db, complete)
-		db.Exec(t, genCrashTables)
-		genRun(t, db.Container(), "echo 'host replication all all trust' >>/pgdata/pg_hba.conf")
-		db.Exec(t, "select pg_reload_conf()")
-		primary, err := url.Parse(db.URLFromContainers(t))
-		must(t, err)
+	genRun(t, db.Container(), "echo 'host replication all all trust' >>/pgdata/pg_hba.conf")
+	db.Exec(t, "select pg_reload_conf()")
+	primary, err := url.Parse(db.URLFromContainers(t))
+	must(t, err)
 
-		image, err := pgtest.Docker(t).ContainerInspect(t.Context(), db.Container().GetContainerID(), client.ContainerInspectOptions{})
-		must(t, err)
-		standby := pgtest.Container(t, image.Container.Config.Image,
-			testcontainers.WithConfigModifier(func(c *container.Config) { c.User = "postgres" }),
-			testcontainers.WithTmpfs(map[string]string{"/pgdata": "rw,mode=0777"}),
-			testcontainers.WithEntrypoint("sh", "-ec"),
-			testcontainers.WithCmd(fmt.Sprintf(`
+	image, err := pgtest.Docker(t).ContainerInspect(t.Context(), db.Container().GetContainerID(), client.ContainerInspectOptions{})
+	must(t, err)
+	standby := pgtest.Container(t, image.Container.Config.Image,
+		testcontainers.WithConfigModifier(func(c *container.Config) { c.User = "postgres" }),
+		testcontainers.WithTmpfs(map[string]string{"/pgdata": "rw,mode=0777"}),
+		testcontainers.WithEntrypoint("sh", "-ec"),
+		testcontainers.WithCmd(fmt.Sprintf(`
 				pg_basebackup -h %s -p %s -U %s -D /pgdata/data -c fast -X stream -R --no-sync
 				exec postgres -D /pgdata/data -c listen_addresses='*' -c fsync=off -c max_connections=%s`,
-				primary.Hostname(), primary.Port(), primary.User.Username(), pgtest.Value[string](t, db.Conn(t), "show max_connections"))),
-			testcontainers.WithExposedPorts("5432/tcp"))
-		endpoint, err := standby.PortEndpoint(t.Context(), "5432/tcp", "")
-		must(t, err)
-		promoted := *primary
-		promoted.Host = endpoint
-		conn := genAnswer(t, promoted.String())
-		fails(t, conn, "25006", "select sortkey.next_snowflake(1)", "nextval()") // it is a standby
+			primary.Hostname(), primary.Port(), primary.User.Username(), pgtest.Value[string](t, db.Conn(t), "show max_connections"))),
+		testcontainers.WithExposedPorts("5432/tcp"))
+	endpoint, err := standby.PortEndpoint(t.Context(), "5432/tcp", "")
+	must(t, err)
+	promoted := *primary
+	promoted.Host = endpoint
+	conn := genAnswer(t, promoted.String())
+	fails(t, conn, "25006", "select sortkey.next_snowflake(1)", "nextval()") // it is a standby
 
-		load := startInserts(t, db, clients, genCrashInserts)
-		load.goOn(t, 500)
-		dumped := make(chan struct{})
-		go func() {
-			defer close(dumped)
-			genRun(t, db.Container(), fmt.Sprintf(`createdb -U %[1]s restored
+	load := startInserts(t, db, clients, genCrashInserts)
+	load.goOn(t, 500)
+	dumped := make(chan struct{})
+	go func() {
+		defer close(dumped)
+		genRun(t, db.Container(), fmt.Sprintf(`createdb -U %[1]s restored
 				pg_dump -U %[1]s -Fc %[2]s >/tmp/dump
 				pg_restore -U %[1]s -d restored /tmp/dump`, primary.User.Username(), db.Name))
-		}()
-		if !pgtest.Value[bool](t, conn, "select pg_promote()") {
-			t.Fatal("expected the standby to be promoted")
-		}
-		<-dumped
-		for name, at := range map[string]string{"promoted": promoted.String(), "restored": strings.Replace(db.URL, "/"+db.Name, "/restored", 1)} {
-			conn := genAnswer(t, at)
-			for _, table := range []string{"ordinary", "bare"} {
-				// The primary key rejects duplicates.
-				t.Logf("%s: %d rows of %s came from the primary", name, pgtest.Value[int](t, conn, "select count(*) from "+table), table)
-				wantValue(t, conn, "select count(*) > 0 from "+table, true)
-				for range 5 {
-					exec(t, conn, "insert into "+table+" select from generate_series(1, 1000)")
-				}
+	}()
+	if !pgtest.Value[bool](t, conn, "select pg_promote()") {
+		t.Fatal("expected the standby to be promoted")
+	}
+	<-dumped
+	for name, at := range map[string]string{"promoted": promoted.String(), "restored": strings.Replace(db.URL, "/"+db.Name, "/restored", 1)} {
+		conn := genAnswer(t, at)
+		for _, table := range []string{"ordinary", "bare"} {
+			// The primary key rejects duplicates.
+			t.Logf("%s: %d rows of %s came from the primary", name, pgtest.Value[int](t, conn, "select count(*) from "+table), table)
+			wantValue(t, conn, "select count(*) > 0 from "+table, true)
+			for range 5 {
+				exec(t, conn, "insert into "+table+" select from generate_series(1, 1000)")
 			}
 		}
-		load.finish(t)
-	})
+	}
+	load.finish(t)
 }
 
 // genRun runs a script in a container as the user of the server.

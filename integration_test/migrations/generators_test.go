@@ -139,21 +139,26 @@ func (o *genOrder) check(f *format, node int, ids []byte) error {
 }
 
 func TestServerDefaults(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 2000) })
+	rows := pgtest.Scaled(500, 2000)
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, genFormats(), rows) })
 }
 
-// More rows find rarer collisions.
+// 100,000 rows per client find rarer collisions. SnowflakeSI has the same functions as
+// Snowflake, whose template is "generator".
 func TestServerDefaultsManyRows(t *testing.T) {
 	pgtest.ThoroughOnly(t)
-	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 40_000) })
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		formats := genFormats()
+		genDefaults(t, db, formats[:1], 40_000)
+		genDefaults(t, db, formats[2:], 20_000)
+	})
 }
 
 // genDefaults inserts rows in each of 8 sessions. Half of them use the default of the
 // column, with the node number in the setting, and half pass the number.
-func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
+func genDefaults(t *testing.T, db *pgtest.DB, formats []*format, rows int) {
 	const clients, singles = 8, 500
 	ctx := t.Context()
-	formats := genFormats()
 	setNode(t, db, migrations.DefaultSchema, genNode)
 	for _, f := range formats {
 		db.Exec(t, fmt.Sprintf("create unlogged table %[1]s (id sortkey.%[1]s not null default %[2]s, client int, n int)", f.name, f.next()))
@@ -225,29 +230,37 @@ func genProbe(t *testing.T, conn *pgx.Conn, f *format, client, n int) (ids []byt
 	return ids, early, late, err
 }
 
-// If calls exceed the rate of a format, it returns IDs at nearly its full rate,
-// without duplicates and less than three windows ahead of the clock.
+// If calls exceed the rate of a format, its IDs are ahead of the clock, by less than three
+// windows, and without duplicates. Even a slow machine exceeds 16 IDs per millisecond.
 func TestServerRateCap(t *testing.T) {
 	const clients = 12
-	duration := pgtest.Scaled(300*time.Millisecond, time.Second)
+	duration := pgtest.Soak(t, 300*time.Millisecond, time.Second)
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
-		setNode(t, db, migrations.DefaultSchema, genNode)
+		slow := complete
+		slow.Schema, slow.Snowflake = "slow", idtype.SnowflakeLayout{DatacenterBits: 3, WorkerBits: 10, SequenceBits: 4}
+		up(t, db, slow)
+		formats := []*format{formatsOf(slow)[0], genFormats()[genSpread64]}
+		for _, f := range formats {
+			setNode(t, db, f.schema, genNode)
+		}
 		conns := genConns(t, db, clients)
-		for _, f := range genFormats() {
-			if f.rate() > 256 {
-				continue // the sessions cannot exceed this rate on a slow machine
-			}
+		for _, f := range formats {
 			exec(t, conns[0], fmt.Sprintf("create unlogged table %s (id bigint)", f.name))
 			var most atomic.Int64 // microseconds ahead of the clock
 			most.Store(-1 << 62)
 			start := time.Now()
-			genFor(t, clients, duration, func(i, _ int) error {
+			load := genStart(clients, func(i, _ int) (string, error) {
 				_, _, ahead, err := genProbe(t, conns[i], f, i, 500)
 				for m := most.Load(); int64(ahead*1000) > m && !most.CompareAndSwap(m, int64(ahead*1000)); m = most.Load() {
 				}
-				return err
+				return "inserted", err
 			})
+			time.Sleep(duration)
+			if f.rate() == 16 {
+				load.await(t, "IDs are at least 1 ms ahead of the clock", func() bool { return most.Load() >= 1000 })
+			}
+			must(t, load.end())
 			took := time.Since(start)
 			var n, repeated int
 			must(t, conns[0].QueryRow(ctx, fmt.Sprintf("select count(*), count(*) - count(distinct id) from %s", f.name)).Scan(&n, &repeated))
@@ -261,9 +274,6 @@ func TestServerRateCap(t *testing.T) {
 			}
 			if most.Load() >= 1000*genAhead {
 				t.Errorf("%s: expected IDs less than %d ms ahead of the clock, got %d µs", f.name, genAhead, most.Load())
-			}
-			if f.rate() <= 64 && most.Load() < 1000 {
-				t.Errorf("%s: expected IDs at least 1 ms ahead of the clock at the format's full rate, got %d µs", f.name, most.Load())
 			}
 		}
 	})
@@ -355,7 +365,7 @@ func TestServerNodes(t *testing.T) {
 // still unique, increase within a session, and are never a window older than the call.
 func TestServerCache(t *testing.T) {
 	const clients = 6
-	duration := pgtest.Scaled(500*time.Millisecond, 1500*time.Millisecond)
+	duration := pgtest.Soak(t, 500*time.Millisecond, time.Second)
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		f := genFormats()[genSpread64]
 		exec(t, db.Conn(t), "alter sequence "+f.clock()+" cache 20")
@@ -435,8 +445,8 @@ func TestServerLayouts(t *testing.T) {
 			datacenter, worker, sequence int
 			n                            int // IDs for each client
 		}{
-			{0, 0, 22, pgtest.Scaled(10_000, 50_000)},
-			{0, 0, 17, pgtest.Scaled(5000, 20_000)}, // 46 bits of time
+			{0, 0, 22, pgtest.Scaled(10_000, 20_000)},
+			{0, 0, 17, pgtest.Scaled(5000, 10_000)}, // 46 bits of time
 			{11, 10, 1, 100},
 			{0, 21, 1, 100},
 		} {

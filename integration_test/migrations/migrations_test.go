@@ -18,7 +18,14 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+// Tests of crashes, dumps and locks mostly wait.
+func TestMain(m *testing.M) {
+	pgtest.MainParallel(m, 4,
+		TestUpAndDown, TestCheckLayouts, TestCheckInstallation, TestCheckDefaults, TestCheckSetting, // package migrations
+		TestCatalog, TestInsertRole, TestPlans, TestParity, TestParityDomains, TestAt, TestAtErrors, TestUUID7, TestNextUUID7, // definitions
+		TestServerDefaults, TestServerNodes, TestServerSettingErrors, TestServerSequenceEnd, TestServerAdvance, TestAdvanceTraces, // generators
+		TestPartitionsAhead, TestPartitionsRetention, TestPartitionsDrain)
+}
 
 // must is pgtest.Must.
 var must = pgtest.Must

@@ -317,22 +317,23 @@ func parityQuoted(s string) string {
 // Go and SQL functions return the same results, with any session settings.
 func TestParity(t *testing.T) {
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		formats := parityInstall(t, db, len(parityConfigs))
+		formats := parityInstall(t, db, pgtest.Scaled(2, len(parityConfigs)))
 		conn, odd := db.Conn(t), db.Conn(t)
 		exec(t, odd, parityOdd)
 		for _, f := range formats {
-			n := 5000
+			n := pgtest.Scaled(500, 2000)
 			if f.schema == migrations.DefaultSchema {
-				n = pgtest.Scaled(n, 30_000)
+				n = pgtest.Scaled(n, 10_000)
 			}
+			few := pgtest.Scaled(300, 1000)
 			f.compareIDs(t, conn, n)
 			f.compareFloors(t, conn, n)
-			f.compareTexts(t, conn, n/10) // these values take longer
-			f.compareNoIDs(t, conn, n/20)
-			f.compareIDs(t, odd, 1000)
-			f.compareFloors(t, odd, 1000)
-			f.compareTexts(t, odd, 1000)
-			f.compareNoIDs(t, odd, 1000)
+			f.compareTexts(t, conn, few) // these values take longer
+			f.compareNoIDs(t, conn, few)
+			f.compareIDs(t, odd, few)
+			f.compareFloors(t, odd, few)
+			f.compareTexts(t, odd, few)
+			f.compareNoIDs(t, odd, few)
 		}
 	})
 }
@@ -441,7 +442,7 @@ func TestParityCollation(t *testing.T) {
 
 // Each domain rejects values that are not IDs. The constraint names the reason.
 func TestParityDomains(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		formats := parityInstall(t, db, 1)
 		conn := db.Conn(t)
 		for _, c := range []struct {
@@ -473,7 +474,7 @@ func TestParityDomains(t *testing.T) {
 		for _, f := range formats {
 			r := idtest.Rand(f.name + " domain")
 			values := f.edges
-			for len(values) < 3000 {
+			for len(values) < pgtest.Scaled(600, 3000) {
 				values = append(values, f.random(r), f.noIDs(r))
 			}
 			for i, got := range parityResults(t, conn, "$1::"+f.column+"::sortkey."+f.name, values) {

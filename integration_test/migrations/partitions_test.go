@@ -208,7 +208,8 @@ func TestPartitionsAhead(t *testing.T) {
 			db.Exec(t, fmt.Sprintf(`create table %s (id %s primary key, v text) partition by range (id);
 				select sortkey.manage_partitions('%[1]s', '%[3]s', %[4]s, premake => 2)`, table, c.column, c.every, c.format))
 			places := []string{table + "_default", table + "_p" + begin[0], table + "_p" + begin[1], table + "_p" + begin[2], table + "_default"}
-			db.maintain(t, partitionNow, "create "+places[1], "create "+places[2], "create "+places[3], "default "+places[4])
+			must(t, db.tryWith(t, migrations.PartitionOptions{At: partitionAt(t, partitionNow), Parent: table},
+				"create "+places[1], "create "+places[2], "create "+places[3], "default "+places[4]))
 			format := db.strings(t, "select format from sortkey.partitioned_table where parent = $1::text::regclass", table)[0]
 			var rows []string
 			for j, name := range begin {

@@ -30,7 +30,7 @@ var settingRemedy = regexp.MustCompile(`SELECT sortkey\.reserve_node\([^)]*\)`)
 // If sortkey.node isn't a reserved node number, calls fail, even right after another
 // session opened a window. The hint has the remedy.
 func TestServerSettingErrors(t *testing.T) {
-	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn, other := db.Conn(t), db.Conn(t)
 		for _, f := range nodeFormats() {
 			failing := func(setting, code string, parts ...string) (err error) {
@@ -102,7 +102,7 @@ func TestServerSettingChanges(t *testing.T) {
 		for _, f := range nodeFormats() {
 			settingReserve(t, admin, f, 5, 9)
 			plans := []string{"auto"}
-			if pgtest.Thorough() || f.name == "snowflake" || f.name == "sno" { // the other formats have the same functions as Snowflake
+			if f.name == "snowflake" || f.name == "sno" { // the other formats have the same functions as Snowflake
 				plans = append(plans, "force_generic_plan", "force_custom_plan")
 			}
 			for _, plan := range plans {
