@@ -26,7 +26,7 @@ var binary string
 
 func TestMain(m *testing.M) {
 	binary = pgtest.BuildCommand()
-	pgtest.MainParallel(m, 6, TestConnectionErrors, TestPrivileges, TestIDsInSQL, TestMigrate, TestNodesReserve, TestPartitionsRun, TestAuditFindings, TestDoctor, TestDoctorRemedies, TestRekeyText)
+	pgtest.MainParallel(m, 6, TestConnectionErrors, TestPrivileges, TestIDsInSQL, TestMigrate, TestNodesReserve, TestPartitionsRun, TestAuditFindings, TestDoctor, TestDoctorWithoutInstallation, TestRekeyText)
 }
 
 // installed is a database with an installation.
