@@ -29,7 +29,7 @@ var binary string
 
 func TestMain(m *testing.M) {
 	binary = pgtest.BuildCommand()
-	pgtest.MainParallel(m, 4, TestPayload, TestInstall, TestGrants, TestSearchPath, TestRekey, TestState)
+	pgtest.MainParallel(m, 4, TestPayload, TestAudit, TestInstall, TestGrants, TestSearchPath, TestRekey, TestState)
 }
 
 // must is pgtest.Must.
@@ -54,19 +54,19 @@ type trap struct {
 type step func(w *world)
 
 // springs runs the traps for a superuser on the first version of Postgres, and for the dba on the
-// last one. With -short, only the superuser walks into traps, the first two of each list.
+// last one. With -short, the superuser walks into the first trap, and the dba into the second.
 //
 // The traps of a list share a database as long as they leave no trace in it.
 func springs(t *testing.T, traps []trap) {
 	t.Parallel()
-	traps = traps[:min(len(traps), pgtest.Scaled(2, len(traps)))]
-	for _, super := range []bool{true, false} {
+	for i, super := range []bool{true, false} {
 		t.Run(map[bool]string{true: "superuser", false: "dba"}[super], func(t *testing.T) {
 			t.Parallel()
-			if !super {
-				pgtest.ThoroughOnly(t)
+			left := traps
+			if !pgtest.Thorough() {
+				left = traps[min(i, len(traps)):min(i+1, len(traps))]
 			}
-			for left := traps; len(left) > 0; {
+			for len(left) > 0 {
 				n := len(left)
 				worldFor(super, left[0].bare)(t, func(t *testing.T, db *pgtest.DB) {
 					w := newWorld(t, db, super, left[0].bare)
