@@ -107,99 +107,111 @@ type broken struct {
 }
 
 func (b *broken) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
+	time.Sleep(time.Millisecond)
 	if b.down.Load() {
 		return nodelease.Claim{}, errors.New("store is down")
 	}
 	return b.Store.Renew(ctx, p, c, r)
 }
 
+// inBubble runs a test with a clock of its own, after the epochs of all formats.
+func inBubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)))
+		f(t)
+	})
+}
+
 func TestLeased(t *testing.T) {
-	store := &broken{Store: leasetest.Store{Clock: func() time.Time { return time.Now().Add(-3 * time.Second) }}}
-	ids, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, nodelease.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	keeper, err := nodelease.Acquire(t.Context(), store, nodelease.ForSno(), nodelease.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := registered(t, metrics.Leased("orders", ids), metrics.Keeper("events", keeper))
-	if _, err := ids.Next(); err != nil {
-		t.Fatal(err)
-	}
-	got := values(t, r)
-	want(t, got, "sortkey_ids_minted_total{orders}", 1)
-	for _, name := range []string{"orders", "events"} {
-		want(t, got, "sortkey_ready{"+name+"}", 1)
-		want(t, got, "sortkey_lease_held{"+name+"}", 1)
-		want(t, got, "sortkey_lease_node{"+name+"}", 0)
-		want(t, got, "sortkey_lease_term{"+name+"}", 1)
-		want(t, got, "sortkey_lease_losses_total{"+name+"}", 0)
-		want(t, got, "sortkey_lease_renewals_total{"+name+"}", 0)
-		want(t, got, "sortkey_lease_renewal_failures_total{"+name+"}", 0)
-		want(t, got, "sortkey_lease_renewal_seconds_total{"+name+"}", 0)
-		if left := got["sortkey_lease_left_seconds{"+name+"}"]; left <= 20 || left > 27 {
-			t.Errorf("%s: got %v s left, want at most 27", name, left)
+	inBubble(t, func(t *testing.T) {
+		store := &broken{Store: leasetest.Store{Clock: func() time.Time { return time.Now().Add(-3 * time.Second) }}}
+		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, nodelease.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if skew := got["sortkey_lease_clock_skew_seconds{"+name+"}"]; skew < 2.5 || skew > 3.5 {
-			t.Errorf("%s: got a skew of %v s, want 3", name, skew)
+		keeper, err := nodelease.Acquire(t.Context(), store, nodelease.ForSno(), nodelease.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	want(t, got, "sortkey_lease_reacquisitions_total{orders}", 0)
-	if err := errors.Join(ids.Close(), keeper.Close()); err != nil {
-		t.Fatal(err)
-	}
-	got = values(t, r)
-	for _, name := range []string{"orders", "events"} {
-		want(t, got, "sortkey_ready{"+name+"}", 0)
-		want(t, got, "sortkey_lease_held{"+name+"}", 0)
-		want(t, got, "sortkey_lease_left_seconds{"+name+"}", 0)
-		want(t, got, "sortkey_lease_losses_total{"+name+"}", 0) // Close is no loss
-	}
+		r := registered(t, metrics.Leased("orders", ids), metrics.Keeper("events", keeper))
+		if _, err := ids.Next(); err != nil {
+			t.Fatal(err)
+		}
+		got := values(t, r)
+		want(t, got, "sortkey_ids_minted_total{orders}", 1)
+		for _, name := range []string{"orders", "events"} {
+			want(t, got, "sortkey_ready{"+name+"}", 1)
+			want(t, got, "sortkey_lease_held{"+name+"}", 1)
+			want(t, got, "sortkey_lease_node{"+name+"}", 0)
+			want(t, got, "sortkey_lease_term{"+name+"}", 1)
+			want(t, got, "sortkey_lease_losses_total{"+name+"}", 0)
+			want(t, got, "sortkey_lease_renewals_total{"+name+"}", 0)
+			want(t, got, "sortkey_lease_renewal_failures_total{"+name+"}", 0)
+			want(t, got, "sortkey_lease_renewal_seconds_total{"+name+"}", 0)
+			if left := got["sortkey_lease_left_seconds{"+name+"}"]; left <= 20 || left > 27 {
+				t.Errorf("%s: got %v s left, want at most 27", name, left)
+			}
+			want(t, got, "sortkey_lease_clock_skew_seconds{"+name+"}", 3)
+		}
+		want(t, got, "sortkey_lease_reacquisitions_total{orders}", 0)
+		if err := errors.Join(ids.Close(), keeper.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got = values(t, r)
+		for _, name := range []string{"orders", "events"} {
+			want(t, got, "sortkey_ready{"+name+"}", 0)
+			want(t, got, "sortkey_lease_held{"+name+"}", 0)
+			want(t, got, "sortkey_lease_left_seconds{"+name+"}", 0)
+			want(t, got, "sortkey_lease_losses_total{"+name+"}", 0) // Close is no loss
+		}
+	})
 }
 
 // The counters of renewals continue after a loss.
 func TestLosses(t *testing.T) {
-	store := &broken{}
-	o := nodelease.Options{TTL: time.Second}
-	ids, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ids.Close()
-	keeper, err := nodelease.Acquire(t.Context(), store, nodelease.ForSno(), nodelease.Options{TTL: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keeper.Close()
-	r := registered(t, metrics.Leased("orders", ids), metrics.Keeper("events", keeper))
-	until := func(what string, done func(got map[string]float64) bool) {
-		t.Helper()
-		var got map[string]float64
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-			if got = values(t, r); done(got) {
-				return
-			}
+	inBubble(t, func(t *testing.T) {
+		store := &broken{}
+		o := nodelease.Options{TTL: time.Second}
+		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, o)
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Fatalf("%s: got %v", what, got)
-	}
-	until("a renewal", func(got map[string]float64) bool {
-		return got["sortkey_lease_renewals_total{orders}"] >= 1 && got["sortkey_lease_renewal_seconds_total{orders}"] > 0 &&
-			got["sortkey_lease_renewals_total{events}"] >= 1
-	})
-	before := ids.Stats().Renewals
-	if err := ids.Keeper().Err(); err != nil {
-		t.Fatal(err)
-	}
-	store.down.Store(true)
-	until("a loss", func(got map[string]float64) bool {
-		return got["sortkey_lease_losses_total{orders}"] == 1 && got["sortkey_lease_losses_total{events}"] == 1 &&
-			got["sortkey_lease_renewal_failures_total{orders}"] >= 1
-	})
-	store.down.Store(false)
-	until("another number", func(got map[string]float64) bool {
-		return got["sortkey_lease_reacquisitions_total{orders}"] >= 1 && got["sortkey_lease_held{orders}"] == 1 &&
-			got["sortkey_lease_renewals_total{orders}"] > float64(before)
+		defer ids.Close()
+		keeper, err := nodelease.Acquire(t.Context(), store, nodelease.ForSno(), nodelease.Options{TTL: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer keeper.Close()
+		r := registered(t, metrics.Leased("orders", ids), metrics.Keeper("events", keeper))
+		until := func(what string, done func(got map[string]float64) bool) {
+			t.Helper()
+			var got map[string]float64
+			for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+				if got = values(t, r); done(got) {
+					return
+				}
+			}
+			t.Fatalf("%s: got %v", what, got)
+		}
+		until("a renewal", func(got map[string]float64) bool {
+			return got["sortkey_lease_renewals_total{orders}"] >= 1 && got["sortkey_lease_renewal_seconds_total{orders}"] > 0 &&
+				got["sortkey_lease_renewals_total{events}"] >= 1
+		})
+		before := ids.Stats().Renewals
+		if err := ids.Keeper().Err(); err != nil {
+			t.Fatal(err)
+		}
+		store.down.Store(true)
+		until("a loss", func(got map[string]float64) bool {
+			return got["sortkey_lease_losses_total{orders}"] == 1 && got["sortkey_lease_losses_total{events}"] == 1 &&
+				got["sortkey_lease_renewal_failures_total{orders}"] >= 1
+		})
+		store.down.Store(false)
+		until("another number", func(got map[string]float64) bool {
+			return got["sortkey_lease_reacquisitions_total{orders}"] >= 1 && got["sortkey_lease_held{orders}"] == 1 &&
+				got["sortkey_lease_renewals_total{orders}"] > float64(before)
+		})
 	})
 }
 
@@ -245,8 +257,7 @@ func (hanging) Driver() driver.Driver { return nil }
 // Scrapes of databases that don't answer end after the timeout, at the same time, and
 // contain the other metrics.
 func TestDatabaseHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))) // after the epoch of UID60
+	inBubble(t, func(t *testing.T) {
 		released := make(chan struct{})
 		source := func(name string) metrics.Source {
 			db := sql.OpenDB(hanging{released})
