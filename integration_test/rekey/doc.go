@@ -44,6 +44,6 @@
 // # Cost
 //
 // About 2 minutes with one version of Postgres: a server for most tests, one each for TestKillServer
-// and TestPressure, and a pair. Outside CI, TestVersions has two kinds of libraries and TestSources
-// two formats, and tests of load and kills have fewer rows and seeds.
+// and TestPressure, and a pair. With -short, the tests in TestMain run, with an eighth of the cases
+// of refusals and references.
 package rekey

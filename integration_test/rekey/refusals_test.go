@@ -223,8 +223,8 @@ const catalogHash = `SELECT md5(string_agg(r, '' ORDER BY r)) FROM (
 // remedy, and that Expand then changes nothing.
 func testFindings(t *testing.T, tables string, spec func() rekey.Spec, list []finding) {
 	oneJob(t, "", rekey.Spec{}, func(t *testing.T, j *job) {
-		for _, f := range list {
-			if j.db.Version < f.since {
+		for i, f := range list {
+			if j.db.Version < f.since || testing.Short() && i%8 != 0 {
 				continue
 			}
 			t.Run(f.name, func(t *testing.T) {
