@@ -45,7 +45,7 @@ func read(t *testing.T, file string) string {
 // them, and doc.go lists them.
 func TestNames(t *testing.T) {
 	names := exported(t)
-	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json", "doc.go"} {
+	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "alerts_days_test.yaml", "dashboard.json", "doc.go"} {
 		for _, name := range used(t, file) {
 			if !slices.Contains(names, name) && name != "sortkey_internal" {
 				t.Errorf("%s: no metric has the name %s", file, name)
@@ -61,20 +61,20 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// promtool runs the cases in alerts_test.yaml.
+// promtool runs the cases in alerts_test.yaml and alerts_days_test.yaml.
 func TestEachAlertHasTests(t *testing.T) {
 	alerts := regexp.MustCompile(`(?m)^ *- alert: (\w+)$`).FindAllStringSubmatch(read(t, "alerts.yaml"), -1)
 	if len(alerts) == 0 {
 		t.Fatal("alerts.yaml has no alerts")
 	}
-	tests := read(t, "alerts_test.yaml")
+	tests := read(t, "alerts_test.yaml") + read(t, "alerts_days_test.yaml")
 	for _, a := range alerts {
 		for _, pattern := range []string{
 			`- name: ` + a[1] + ` fires\n(?:    .*\n)*        alertname: ` + a[1] + `\n        exp_alerts:\n`,
 			`- name: ` + a[1] + ` does not fire\n(?:    .*\n)*      - \{eval_time: \w+, alertname: ` + a[1] + `\}`,
 		} {
 			if !regexp.MustCompile(pattern).MatchString(tests) {
-				t.Errorf("alerts_test.yaml: no match for %q", pattern)
+				t.Errorf("alerts*_test.yaml: no match for %q", pattern)
 			}
 		}
 	}

@@ -5,7 +5,7 @@
 // TestDatabase reads the metrics of a database with the privileges that the documentation names,
 // and without some of them. TestPrometheus lets a Prometheus server scrape a program with
 // generators, claims and a database. The server evaluates each rule of alerts.yaml, each panel of
-// dashboard.json has data, and promtool runs alerts_test.yaml.
+// dashboard.json has data, and promtool runs alerts_test.yaml and alerts_days_test.yaml.
 //
 // The unit tests of package metrics cover the collector without a database, and the files.
 //
@@ -23,5 +23,5 @@
 //
 // # Cost
 //
-// About 20 seconds with one version of Postgres, on one server and one container of Prometheus.
+// About 10 seconds on two cores, on one server and one container of Prometheus. Nothing runs with -short.
 package metrics

@@ -81,7 +81,7 @@ func TestDatabase(t *testing.T) {
 		defer ids.Close()
 		// A mark an hour ahead, as a holder with a wrong clock leaves it.
 		db.Exec(t, `INSERT INTO sortkey.node_lease (pool, number, mark) VALUES ('snowflake', 5, extract(epoch FROM now()) * 1000 + 3600000);
-			UPDATE sortkey.node_pool SET fenced_until = now() + interval '1 minute'`)
+			UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 minutes'`)
 
 		// The role has only the privileges that the documentation of Database lists.
 		role := db.NewRole(t, "metrics", "")
@@ -123,8 +123,8 @@ func TestDatabase(t *testing.T) {
 		if v := got["sortkey_partition_maintained_timestamp_seconds shop public.events"]; math.Abs(v-float64(time.Now().Unix())) > 600 {
 			t.Errorf("the last maintenance of events: got %v, want a few seconds ago", v)
 		}
-		if v := got["sortkey_pool_fence_left_seconds shop snowflake"]; v <= 0 || v > 60 {
-			t.Errorf("the fence: got %v s, want up to 60", v)
+		if v := got["sortkey_pool_fence_left_seconds shop snowflake"]; v <= 0 || v > 600 {
+			t.Errorf("the fence: got %v s, want up to 600", v)
 		}
 		if t.Failed() {
 			t.Log(log.String())
@@ -174,11 +174,12 @@ func TestDatabase(t *testing.T) {
 // this package.
 func TestPrometheus(t *testing.T) {
 	pgtest.NeedsContainers(t)
+	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		install(t, db)
 		pool := db.SQL(t)
 		store := pglease.New(pool, pglease.Config{})
-		o := nodelease.Options{TTL: 2 * time.Second} // renewals within the few seconds of the test
+		o := nodelease.Options{TTL: 6 * time.Second} // renewals within the few seconds of the test
 		orders, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, o)
 		pgtest.Must(t, err)
 		defer orders.Close()
@@ -200,18 +201,18 @@ func TestPrometheus(t *testing.T) {
 		defer server.Close()
 		port := listener.Addr().(*net.TCPAddr).Port
 
-		prom := promtest.Run(t, []int{port}, "../../metrics/alerts.yaml", "../../metrics/alerts_test.yaml")
+		prom := promtest.Run(t, []int{port}, "../../metrics/alerts.yaml", "../../metrics/alerts_test.yaml", "../../metrics/alerts_days_test.yaml")
 		prom.Promtool(t, "check rules alerts.yaml")
-		prom.Promtool(t, "test rules alerts_test.yaml")
+		prom.Promtool(t, "test rules alerts_test.yaml alerts_days_test.yaml")
 		// Create IDs until each counter has two samples and each claim was renewed.
 		pgtest.Eventually(t, "two renewals are scraped", func() error {
 			for range 100 {
-				_, err := orders.Next()
-				pgtest.Must(t, err)
-				_, err = customers.Next()
-				pgtest.Must(t, err)
-				_, err = events.Next()
-				pgtest.Must(t, err)
+				_, err1 := orders.Next()
+				_, err2 := customers.Next()
+				_, err3 := events.Next()
+				if err := errors.Join(err1, err2, err3); err != nil {
+					return err // on a slow machine, a claim can be lost
+				}
 			}
 			renewed, err := prom.Query(t, "rate(sortkey_lease_renewals_total[15s]) > 0 and rate(sortkey_ids_minted_total[15s]) > 0")
 			if err == nil && len(renewed) != 2 {
