@@ -37,6 +37,8 @@ type site struct {
 	pool *pgxpool.Pool
 	gorm *gorm.DB
 
+	subscription string // to the other site's changes
+
 	orders idtype.Generator[idtype.Snowflake]
 	events idtype.Generator[idtype.Sno]
 
@@ -73,17 +75,35 @@ func newSite(t *testing.T, name string, db *pgtest.DB) *site {
 		name:  name,
 		db:    db,
 		pool:  db.Pool(t, pgtest.Codec),
-		gorm:  db.GORM(t, &gorm.Config{Logger: logger.Discard}, pgtest.Codec),
 		wrote: make(map[string]tally),
 	}
 }
+
+// notice are parameters of a connection with which the kernels of both ends notice a cut after
+// three seconds, however busy the servers are.
+const notice = "connect_timeout=5&keepalives_idle=1&keepalives_interval=1&keepalives_count=2&tcp_user_timeout=3000&options=" +
+	"-ctcp_keepalives_idle%3D1%20-ctcp_keepalives_interval%3D1%20-ctcp_keepalives_count%3D2%20-ctcp_user_timeout%3D3000"
 
 // follow subscribes the site to the changes made at another one, but not to the
 // changes that the other one receives by replication.
 func (s *site) follow(t *testing.T, other *site, link *pgtest.Link) {
 	t.Helper()
-	s.db.Exec(t, fmt.Sprintf("CREATE SUBSCRIPTION from_%s CONNECTION '%s&connect_timeout=5' PUBLICATION rows WITH (origin = none, copy_data = false)",
-		other.name, link.URL(t, other.db)))
+	s.subscription = "from_" + other.name
+	s.db.Exec(t, fmt.Sprintf("CREATE SUBSCRIPTION %s CONNECTION '%s&%s' PUBLICATION rows WITH (origin = none, copy_data = false)",
+		s.subscription, link.URL(t, other.db), notice))
+}
+
+// replicate enables or disables the subscription.
+func (s *site) replicate(t *testing.T, action string) {
+	t.Helper()
+	s.db.Exec(t, "ALTER SUBSCRIPTION "+s.subscription+" "+action)
+}
+
+// workers returns the number of processes that apply changes of the other server.
+func (s *site) workers(t *testing.T) (n int) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), "SELECT count(pid) FROM pg_stat_subscription").Scan(&n))
+	return n
 }
 
 // claim gives the writers in Go generators with numbers that they claim in a store.
@@ -108,6 +128,7 @@ func (s *site) claim(t *testing.T, store nodelease.Store) {
 func (s *site) useGenerators(t *testing.T, orders idtype.Generator[idtype.Snowflake], events idtype.Generator[idtype.Sno]) {
 	t.Helper()
 	s.orders, s.events = orders, events
+	s.gorm = s.db.GORM(t, &gorm.Config{Logger: logger.Discard}, pgtest.Codec) // a plugin is registered once
 	must(t, s.gorm.Use(gormplugin.New(gormplugin.For(orders))))
 }
 
