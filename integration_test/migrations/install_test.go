@@ -322,7 +322,7 @@ func TestConcurrently(t *testing.T) {
 		for _, m := range list {
 			want = append(want, strconv.Itoa(m.Version))
 		}
-		for range pgtest.Scaled(1, 3) {
+		for range 2 {
 			results := make([][]migrations.Migration, processes)
 			genEach(t, processes, func(i int) (err error) {
 				results[i], err = migrations.Apply(t.Context(), pools[i], c)
@@ -695,7 +695,7 @@ func TestSchemaKeywords(t *testing.T) {
 					n++
 				}
 			}
-			if n != functions {
+			if n < functions { // one more since Postgres 18, where next_uuid7 is in SQL
 				t.Fatalf("expected the %d functions of the installation, got %d", functions, n)
 			}
 			exec(t, conn, b.String()+"ROLLBACK")

@@ -335,7 +335,7 @@ func TestPartitionsDrain(t *testing.T) {
 // in programs and on the server, and two maintainers create partitions and move rows.
 func TestPartitionsUnderInserts(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
-		const tables, writers = 5, 4
+		const tables, writers = 3, 4
 		for i := range tables {
 			db.Exec(t, fmt.Sprintf(`create table e%d (id sortkey.snowflake default sortkey.next_snowflake(33) primary key, v text) partition by range (id);
 				create table e%[1]d_default partition of e%[1]d default;
