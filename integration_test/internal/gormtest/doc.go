@@ -5,7 +5,7 @@
 //
 // The tests of [Tests] run with ID types: a [Kind] has an ID type and the models with fields of
 // that type. A test reads like a test of one type. Its models have fields of type [ID], and it calls
-// GORM through a [database], which replaces the models and each ID by values of the ID type under test,
+// GORM through a database, which replaces the models and each ID by values of the ID type under test,
 // and copies the results back. So the compiler compiles the tests once, not once per ID type. The
 // files are subjects: create, save and hooks, forms of keys, associations, foreign keys, queries,
 // scopes, upserts, collisions, migrations.

@@ -19,7 +19,7 @@ import (
 // An ID stands for an ID of the type that a test runs with. The tests have models with fields of
 // type ID, so the compiler compiles them once and not per ID type. GORM gets a copy in which
 // each model, and each value that holds an ID, has the Go type of the ID type under test:
-// []thingOf[ID] becomes []thingOf[idtype.Sno]. After the call, a [copying] updates the test's
+// []thingOf[ID] becomes []thingOf[idtype.Sno]. After the call, a copying updates the test's
 // values. GORM, the driver and the plugin never see an ID.
 //
 // The zero ID stands for the zero value of the ID type.
