@@ -21,10 +21,10 @@ import (
 // Tests of crashes, dumps and locks mostly wait.
 func TestMain(m *testing.M) {
 	pgtest.MainParallel(m, 4,
-		TestUpAndDown, TestCheckLayouts, TestCheckInstallation, TestCheckDefaults, TestCheckSetting, // package migrations
+		TestUpAndDown, TestCheckLayouts, TestCheckInstallation, TestCheckDefaults, // package migrations
 		TestCatalog, TestInsertRole, TestPlans, TestParity, TestParityDomains, TestAt, TestAtErrors, TestUUID7, TestNextUUID7, // definitions
 		TestServerDefaults, TestServerNodes, TestServerSettingErrors, TestServerSequenceEnd, TestServerAdvance, TestAdvanceTraces, // generators
-		TestPartitionsAhead, TestPartitionsRetention, TestPartitionsDrain)
+		TestPartitionsRetention, TestPartitionsDrain)
 }
 
 // must is pgtest.Must.
