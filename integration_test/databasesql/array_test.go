@@ -25,7 +25,7 @@ func TestArrays(t *testing.T) {
 	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		t.Run("pq", func(t *testing.T) { arrays(t, open(t, "postgres", db.URL)) })
 		for name, option := range options {
-			eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 				t.Run(name, func(t *testing.T) { arrays(t, db.SQL(t, option, pgtest.Mode(mode))) })
 			})
 		}

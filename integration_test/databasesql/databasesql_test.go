@@ -25,7 +25,7 @@ var options = map[string]pgtest.Option{"plain": pgtest.Config(func(*pgx.ConnConf
 func TestPgx(t *testing.T) {
 	for name, option := range options {
 		t.Run(name, func(t *testing.T) {
-			eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 				t.Parallel()
 				// A database per mode, since the test searches its table by value.
 				filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
@@ -34,18 +34,6 @@ func TestPgx(t *testing.T) {
 			})
 		})
 	}
-}
-
-// eachMode runs f in each query exec mode, and with -short in those that differ most: with
-// the types of parameters and without.
-func eachMode(t *testing.T, f func(t *testing.T, mode pgx.QueryExecMode)) {
-	t.Helper()
-	pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
-		if mode != pgx.QueryExecModeCacheStatement && mode != pgx.QueryExecModeSimpleProtocol {
-			pgtest.ThoroughOnly(t)
-		}
-		f(t, mode)
-	})
 }
 
 func TestPq(t *testing.T) {

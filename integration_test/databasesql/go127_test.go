@@ -70,7 +70,7 @@ func TestRowScanning(t *testing.T) {
 func eachClient(t *testing.T, f func(t *testing.T, query func(sql string, args ...any) idtest.Row)) {
 	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		for name, option := range options {
-			eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 				t.Run(name+", database/sql", func(t *testing.T) {
 					pool := db.SQL(t, option, pgtest.Mode(mode))
 					f(t, func(sql string, args ...any) idtest.Row { return pool.QueryRowContext(t.Context(), sql, args...) })

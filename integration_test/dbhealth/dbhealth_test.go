@@ -49,7 +49,7 @@ func execute(t *testing.T, db *pgtest.DB, conn *pgx.Conn, sql string) {
 	}
 }
 
-// restore undoes the statements of a case, except those of a case with its own database.
+// restore undoes the statements of a case, except in a case with its own database.
 const restore = `
 	DROP SCHEMA public CASCADE; CREATE SCHEMA public;
 	ALTER DATABASE DB RESET ALL; ALTER ROLE CURRENT_USER IN DATABASE DB RESET ALL;

@@ -17,7 +17,7 @@ import (
 func TestRangeTypes(t *testing.T) {
 	t.Parallel()
 	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
-		eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			eachType(t, db, suite.rangeTypes, pgtest.Mode(mode))
 		})
 	})

@@ -137,7 +137,7 @@ func TestLoadTypes(t *testing.T) {
 func TestDomainsOfAllSchemas(t *testing.T) {
 	t.Parallel()
 	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
-		eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			conn, ctx := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context()
 			registered(t, conn, true, "app.order_id", "app._order_id", "app.code", "app._code", "app.any_case", "public.citext")
 			registered(t, conn, false, "app.list", "app._list", "app.amount") // they can't hold an ID

@@ -32,7 +32,7 @@ func TestValues(t *testing.T) {
 // registered or not, in all modes: as a value, a pointer, NULL, a slice, a slice with
 // NULL, and an empty slice.
 func TestTable(t *testing.T) {
-	eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+	pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 		t.Parallel()
 		filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 			known, unknown := db.Conn(t, loaded, pgtest.Mode(mode)), db.Conn(t, unloaded, pgtest.Mode(mode))

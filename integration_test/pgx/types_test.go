@@ -136,25 +136,13 @@ func definitions(columns []struct{ name, typ string }) string {
 	return strings.Join(list, ", ")
 }
 
-// eachMode runs f in each query exec mode, and with -short in those that differ most: with
-// the types of parameters and without.
-func eachMode(t *testing.T, f func(t *testing.T, mode pgx.QueryExecMode)) {
-	t.Helper()
-	pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
-		if mode != pgx.QueryExecModeCacheStatement && mode != pgx.QueryExecModeSimpleProtocol {
-			pgtest.ThoroughOnly(t)
-		}
-		f(t, mode)
-	})
-}
-
-// inEachMode runs f in the modes of eachMode, on a connection with the codec. The
+// inEachMode runs f in the modes of pgtest.EachMode, on a connection with the codec. The
 // connections share a database.
 func inEachMode(t *testing.T, f func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode)) {
 	t.Helper()
 	t.Parallel()
 	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
-		eachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			f(t, db.Conn(t, pgtest.Codec, pgtest.Mode(mode)), mode)
 		})
 	})

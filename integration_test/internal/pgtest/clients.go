@@ -64,10 +64,12 @@ var Modes = []pgx.QueryExecMode{
 	pgx.QueryExecModeSimpleProtocol,
 }
 
-// EachMode runs f once per query exec mode, as a subtest.
+// EachMode runs f once per query exec mode, as a subtest. With -short, it runs f only in the two
+// modes that differ most: with the types of parameters, and without.
 func EachMode(t *testing.T, f func(t *testing.T, mode pgx.QueryExecMode)) {
 	t.Helper()
-	for _, m := range Modes {
+	modes := Scaled([]pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol}, Modes)
+	for _, m := range modes {
 		t.Run(m.String(), func(t *testing.T) { f(t, m) })
 	}
 }
