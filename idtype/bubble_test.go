@@ -11,7 +11,7 @@ import (
 
 // TestBubble uses generators in bubbles of testing/synctest. There, time passes only while
 // all goroutines sleep, and channels and timers belong to one bubble.
-func TestBubble(t *testing.T) { each(t, formats, suite.testBubble) }
+func TestBubble(t *testing.T) { each(t, formats, subject.testBubble) }
 
 // bubble runs a test in a bubble whose time starts at from.
 func bubble(t *testing.T, from time.Time, f func(t *testing.T)) {
@@ -22,22 +22,22 @@ func bubble(t *testing.T, from time.Time, f func(t *testing.T)) {
 	})
 }
 
-func (s subject[T]) testBubble(t *testing.T) {
+func (s subject) testBubble(t *testing.T) {
 	start := utc("2100-01-01T00:00:00Z")
 	if start.After(s.end()) {
 		start = s.end().AddDate(-1, 0, 0)
 	}
 	// Each bubble has its own generator and uses a shared one. Both wait when a unit is
 	// full.
-	var shared Generator[T]
-	seen := map[T]bool{}
+	var shared source
+	seen := map[record]bool{}
 	for i := range 3 {
 		bubble(t, start.Add(time.Duration(i)*time.Hour), func(t *testing.T) {
 			own := s.new(t, Options{})
 			if shared == nil {
 				shared = s.new(t, Options{NotBefore: start.Add(-time.Hour)})
 			}
-			s.mintInBubble(t, own, map[T]bool{})
+			s.mintInBubble(t, own, map[record]bool{})
 			s.mintInBubble(t, shared, seen)
 		})
 	}
@@ -47,13 +47,13 @@ func (s subject[T]) testBubble(t *testing.T) {
 	// A generator from outside is used in bubbles, and then outside again.
 	for _, o := range []Options{{}, {Clock: time.Now}} {
 		g := s.new(t, o)
-		seen := map[T]bool{Must(g.Next()): true}
+		seen := map[record]bool{Must(g.Next()): true}
 		bubble(t, start, func(t *testing.T) { s.mintInBubble(t, g, seen) })
 		bubble(t, start.Add(time.Second), func(t *testing.T) { Must(g.Next()) }) // without a wait
 		if id, ok := s.nextBehind(t, g); ok {
 			seen[id] = true
 		}
-		dst := make([]T, 3*s.capacity())
+		dst := make([]record, 3*s.capacity())
 		n, err := g.Fill(t.Context(), dst)
 		if err != nil && !errors.Is(err, ErrClockBackwards) {
 			t.Error(err)
@@ -68,9 +68,9 @@ func (s subject[T]) testBubble(t *testing.T) {
 }
 
 // testBubbleBehind uses a generator in a bubble whose time is before the last ID.
-func (s subject[T]) testBubbleBehind(t *testing.T, start time.Time) {
+func (s subject) testBubbleBehind(t *testing.T, start time.Time) {
 	for _, behind := range []time.Duration{2 * time.Second, 24 * time.Hour} {
-		var g Generator[T]
+		var g source
 		bubble(t, start, func(t *testing.T) {
 			g = s.new(t, Options{})
 			Must(g.Next())
@@ -87,7 +87,7 @@ func (s subject[T]) testBubbleBehind(t *testing.T, start time.Time) {
 
 // nextBehind calls Next while the clock is far behind the last ID. Only a format with a
 // tick-tock bit creates an ID then, with the clock's time.
-func (s subject[T]) nextBehind(t *testing.T, g Generator[T]) (id T, ok bool) {
+func (s subject) nextBehind(t *testing.T, g source) (id record, ok bool) {
 	t.Helper()
 	began := time.Now()
 	id, err := g.Next()
@@ -105,7 +105,7 @@ func (s subject[T]) nextBehind(t *testing.T, g Generator[T]) (id T, ok bool) {
 }
 
 // mintInBubble creates the IDs of ten units in several goroutines.
-func (s subject[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) {
+func (s subject) mintInBubble(t *testing.T, g source, seen map[record]bool) {
 	t.Helper()
 	began := time.Now()
 	var mu sync.Mutex
@@ -115,7 +115,7 @@ func (s subject[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) 
 	before := len(seen)
 	for w := range 8 {
 		wg.Go(func() {
-			ids := make([]T, 10*s.capacity()/8)
+			ids := make([]record, 10*s.capacity()/8)
 			n, err := len(ids), error(nil)
 			switch w % 4 {
 			case 0:
@@ -151,7 +151,7 @@ func (s subject[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) 
 }
 
 // testBubbleWaits checks that waits in a bubble end after the expected time.
-func (s subject[T]) testBubbleWaits(t *testing.T) {
+func (s subject) testBubbleWaits(t *testing.T) {
 	within := func(what string, want error, took time.Duration, call func() error) {
 		t.Helper()
 		var wg sync.WaitGroup
@@ -176,7 +176,7 @@ func (s subject[T]) testBubbleWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	within("Fill with a deadline", context.DeadlineExceeded, time.Minute, func() error {
-		_, err := g.Fill(ctx, make([]T, 5))
+		_, err := g.Fill(ctx, make([]record, 5))
 		return err
 	})
 	// A caller's clock that is stopped.

@@ -181,46 +181,55 @@ func TestPartsRefuse(t *testing.T) {
 }
 
 // A ranged is a format with a Range method.
-type ranged[T value[T]] struct {
-	floor func(time.Time) (T, error)
-	rng   func(from, to time.Time) (lo, hi T, err error)
+type ranged struct {
+	floor func(time.Time) (anyID, error)
+	rng   func(from, to time.Time) (lo, hi anyID, err error)
 	// edges returns the lowest and the highest ID of a time.
-	edges       func(time.Time) (lo, hi T)
+	edges       func(time.Time) (lo, hi anyID)
 	first, last time.Time // the first and the last unit
 	unit        time.Duration
-	largest     T
+	largest     anyID
+	format      format
+}
+
+func anyFloor[T anyID](floor func(time.Time) (T, error)) func(time.Time) (anyID, error) {
+	return func(at time.Time) (anyID, error) { return floor(at) }
+}
+
+func anyRange[T anyID](rng func(from, to time.Time) (lo, hi T, err error)) func(from, to time.Time) (lo, hi anyID, err error) {
+	return func(from, to time.Time) (anyID, anyID, error) { return rng(from, to) }
 }
 
 func TestRange(t *testing.T) {
 	t.Run("Snowflake", func(t *testing.T) {
 		var l SnowflakeLayout
-		ranged[Snowflake]{l.Floor, l.Range, func(at time.Time) (Snowflake, Snowflake) {
+		ranged{anyFloor(l.Floor), anyRange(l.Range), func(at time.Time) (anyID, anyID) {
 			return Must(l.Compose(SnowflakeParts{Time: at})), Must(l.Compose(SnowflakeParts{at, 31, 31, 4095}))
-		}, utc("2021-01-01T00:00:00Z"), utc("2090-09-07T15:47:35.551Z"), time.Millisecond, math.MaxInt64}.test(t)
+		}, utc("2021-01-01T00:00:00Z"), utc("2090-09-07T15:47:35.551Z"), time.Millisecond, Snowflake(math.MaxInt64), snowflakeFormat}.test(t)
 	})
 	t.Run("SnowflakeSI", func(t *testing.T) {
-		ranged[SnowflakeSI]{siLayout.Floor, siLayout.Range, func(at time.Time) (SnowflakeSI, SnowflakeSI) {
+		ranged{anyFloor(siLayout.Floor), anyRange(siLayout.Range), func(at time.Time) (anyID, anyID) {
 			return Must(siLayout.Compose(SnowflakeSIParts{Time: at})), Must(siLayout.Compose(SnowflakeSIParts{at, 31, 255}))
-		}, siLayout.BaseClock, siLayout.BaseClock.Add((1<<40 - 1) * time.Millisecond), time.Millisecond, 1<<53 - 1}.test(t)
+		}, siLayout.BaseClock, siLayout.BaseClock.Add((1<<40 - 1) * time.Millisecond), time.Millisecond, SnowflakeSI(1<<53 - 1), snowflakeSIFormat}.test(t)
 	})
 	t.Run("UID60", func(t *testing.T) {
 		var l UID60Layout
-		ranged[UID60]{l.Floor, l.Range, func(at time.Time) (UID60, UID60) {
+		ranged{anyFloor(l.Floor), anyRange(l.Range), func(at time.Time) (anyID, anyID) {
 			return Must(l.Compose(UID60Parts{Time: at})), Must(l.Compose(UID60Parts{at, 511, 511}))
-		}, utc("2018-03-01T00:00:00Z"), utc("2157-07-13T07:35:11.103Z"), time.Millisecond, 1<<60 - 1}.test(t)
+		}, utc("2018-03-01T00:00:00Z"), utc("2157-07-13T07:35:11.103Z"), time.Millisecond, UID60(1<<60 - 1), uid60Format}.test(t)
 	})
 	t.Run("Sno", func(t *testing.T) {
 		var l SnoLayout
-		ranged[Sno]{l.Floor, l.Range, func(at time.Time) (Sno, Sno) {
+		ranged{anyFloor(l.Floor), anyRange(l.Range), func(at time.Time) (anyID, anyID) {
 			return Must(l.Compose(SnoParts{Time: at})), Must(l.Compose(SnoParts{at, true, 255, SnoPartition{255, 255}, 65535}))
-		}, utc("2010-01-01T00:00:00Z"), utc("2079-09-07T15:47:35.548Z"), 4 * time.Millisecond, snoMax}.test(t)
+		}, utc("2010-01-01T00:00:00Z"), utc("2079-09-07T15:47:35.548Z"), 4 * time.Millisecond, snoMax, snoFormat}.test(t)
 	})
 }
 
-func (f ranged[T]) test(t *testing.T) {
+func (f ranged) test(t *testing.T) {
 	at := utc("2026-11-21T10:11:12.344Z") // a multiple of 4 ms
-	in := func(lo, id, hi T) bool { return lo.Compare(id) <= 0 && id.Compare(hi) < 0 }
-	window := func(from, to time.Time) (lo, hi T) {
+	in := func(lo, id, hi anyID) bool { return f.format.compare(lo, id) <= 0 && f.format.compare(id, hi) < 0 }
+	window := func(from, to time.Time) (lo, hi anyID) {
 		t.Helper()
 		lo, hi, err := f.rng(from, to)
 		if err != nil {
@@ -242,7 +251,7 @@ func (f ranged[T]) test(t *testing.T) {
 		}
 		// Adjacent windows have adjacent ranges.
 		lo2, hi2 := window(to.Add(within), to.Add(time.Hour))
-		if lo2 != hi || hi2.Compare(lo2) <= 0 {
+		if lo2 != hi || f.format.compare(hi2, lo2) <= 0 {
 			t.Errorf("the next window is [%v, %v), want it to start at %v", lo2, hi2, hi)
 		}
 		floor, err := f.floor(at.Add(within))
@@ -251,17 +260,17 @@ func (f ranged[T]) test(t *testing.T) {
 		}
 	}
 
-	var zero T
+	zero := f.format.zero
 	lowest, _ := f.edges(f.first)
 	if lowest != zero {
 		t.Errorf("the lowest ID is %v, want zero", lowest)
 	}
 	before, past := f.first.Add(-time.Nanosecond), f.last.Add(f.unit)
 	noon := at.Add(time.Hour)
-	floorOf := func(at time.Time) T { lo, _ := f.edges(at); return lo }
+	floorOf := func(at time.Time) anyID { lo, _ := f.edges(at); return lo }
 	for name, c := range map[string]struct {
 		from, to time.Time
-		lo, hi   T
+		lo, hi   anyID
 	}{
 		"open":               {time.Time{}, time.Time{}, zero, f.largest},
 		"open from":          {time.Time{}, at, zero, floorOf(at)},

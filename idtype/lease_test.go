@@ -112,10 +112,10 @@ func TestLeaseMethods(t *testing.T) {
 }
 
 func TestLease(t *testing.T) {
-	each(t, slices.DeleteFunc(slices.Clone(formats), func(s suite) bool { return s.name() == "UID60" }), suite.testLease)
+	each(t, slices.DeleteFunc(slices.Clone(formats), func(s subject) bool { return s.name == "UID60" }), subject.testLease)
 }
 
-func (s subject[T]) testLease(t *testing.T) {
+func (s subject) testLease(t *testing.T) {
 	for _, s.anchored = range []bool{false, true} {
 		name := "own clock"
 		if s.anchored {
@@ -132,7 +132,7 @@ func (s subject[T]) testLease(t *testing.T) {
 	}
 }
 
-func (s subject[T]) leased(t *testing.T, after, until, maxWait time.Duration) (Generator[T], *scripted, *fakeLease) {
+func (s subject) leased(t *testing.T, after, until, maxWait time.Duration) (source, *scripted, *fakeLease) {
 	c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
 	l := newLease(s.lease, c.wall.Add(after), c.wall.Add(until))
 	return s.new(t, Options{Lease: l, MaxWait: maxWait, clock: c.clock()}), c, l
@@ -140,7 +140,7 @@ func (s subject[T]) leased(t *testing.T, after, until, maxWait time.Duration) (G
 
 // testLeaseBounds checks that the generator creates IDs only after the unit of After, and
 // up to and including the unit of Until.
-func (s subject[T]) testLeaseBounds(t *testing.T) {
+func (s subject) testLeaseBounds(t *testing.T) {
 	g, c, l := s.leased(t, 2*s.step, 5*s.step, -1)
 	for i := range 10 {
 		id, err := g.Next()
@@ -185,7 +185,7 @@ func (s subject[T]) testLeaseBounds(t *testing.T) {
 }
 
 // testLeaseLost checks that a lost lease stops the generator at once, without a wait.
-func (s subject[T]) testLeaseLost(t *testing.T) {
+func (s subject) testLeaseLost(t *testing.T) {
 	g, c, l := s.leased(t, -time.Hour, time.Hour, math.MaxInt64)
 	Must(g.Next())
 	l.lose()
@@ -193,7 +193,7 @@ func (s subject[T]) testLeaseLost(t *testing.T) {
 		if id, err := g.Next(); !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) || !strings.Contains(err.Error(), "claim a number again: lease lost") {
 			t.Errorf("in the same unit: %v, %v", id, err)
 		}
-		if n, err := g.Fill(t.Context(), make([]T, 5)); n != 0 || !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) {
+		if n, err := g.Fill(t.Context(), make([]record, 5)); n != 0 || !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) {
 			t.Errorf("Fill: %d, %v", n, err)
 		}
 		c.step(s.step)
@@ -223,7 +223,7 @@ func (s subject[T]) testLeaseLost(t *testing.T) {
 }
 
 // testLeaseRenewed checks that the generator continues after a late renewal.
-func (s subject[T]) testLeaseRenewed(t *testing.T) {
+func (s subject) testLeaseRenewed(t *testing.T) {
 	g, c, l := s.leased(t, -time.Hour, 0, 50*time.Millisecond)
 	Must(g.Next())
 	c.step(time.Second)
@@ -238,12 +238,12 @@ func (s subject[T]) testLeaseRenewed(t *testing.T) {
 }
 
 // testLeasePassed checks that units that passed during a wait are within the lease too.
-func (s subject[T]) testLeasePassed(t *testing.T) {
+func (s subject) testLeasePassed(t *testing.T) {
 	g, c, l := s.leased(t, 0, time.Hour, 0)
 	c.over = 5 * s.step
 	l.until.Store(c.wall.Add(9 * s.step).UnixMilli())
 	after := c.wall
-	dst := make([]T, 30*s.capacity())
+	dst := make([]record, 30*s.capacity())
 	n, err := g.Fill(t.Context(), dst)
 	if !errors.Is(err, ErrLeaseNotRenewed) || n == 0 {
 		t.Fatalf("Fill past the lease: %d, %v", n, err)
@@ -301,7 +301,7 @@ func (l *attachedLease) Attach(layout string, minted func() int64) error {
 
 // testLeaseAttached checks the high-water mark of the generator, and that Attach can reject
 // a generator.
-func (s subject[T]) testLeaseAttached(t *testing.T) {
+func (s subject) testLeaseAttached(t *testing.T) {
 	c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
 	start := c.wall
 	l := &attachedLease{fakeLease: newLease(s.lease, start.Add(-time.Hour), start.Add(time.Hour))}
@@ -345,7 +345,7 @@ func (l reasonedLease) Err() error { return l.reason }
 
 // testLeaseReasons checks that the error contains the reason for the end of a lease, once.
 // Before the end, the error doesn't contain it.
-func (s subject[T]) testLeaseReasons(t *testing.T) {
+func (s subject) testLeaseReasons(t *testing.T) {
 	cause := errors.New("released")
 	for _, test := range []struct {
 		reason error
@@ -365,7 +365,7 @@ func (s subject[T]) testLeaseReasons(t *testing.T) {
 		}
 		l.lose()
 		_, err := g.Next()
-		n, err2 := g.Fill(t.Context(), make([]T, 5))
+		n, err2 := g.Fill(t.Context(), make([]record, 5))
 		for _, err := range []error{err, err2} {
 			if !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) || errors.Is(err, cause) != (test.reason != nil) || !strings.HasSuffix(err.Error(), fmt.Sprintf("with number %d: %s", s.lease, test.says)) {
 				t.Errorf("ended: want %q, got %d, %v", test.says, n, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -58,10 +59,10 @@ func (c *tape) clock() *clock {
 }
 
 // A trial runs a generator and records what it did.
-type trial[T comparable] struct {
-	subject[T]
+type trial struct {
+	subject
 	c        *tape
-	g        Generator[T]
+	g        source
 	patience time.Duration  // MaxWait; negative: none
 	seen     map[pair]bool  // the pairs of all generators
 	high     int64          // the highest unit that any generator used or marked as used
@@ -83,20 +84,18 @@ func TestModel(t *testing.T) {
 		_ = f.Value.Set(scaledAlone("200", "500")) // random scripts for each format and each kind of clock
 		t.Cleanup(func() { _ = f.Value.Set("100") })
 	}
-	each(t, smallFormats, suite.testModel)
+	each(t, smallFormats, subject.testModel)
 }
 
-func (s subject[T]) testModel(t *testing.T) {
-	if u, ok := any(&s).(*subject[UID60]); ok {
-		u.make = func(o Options) (Generator[UID60], error) {
-			return NewUID60Generator(UID60Config{Random: rand.NewChaCha8([32]byte{}), Options: o}) // equal in each run of a script
-		}
+func (s subject) testModel(t *testing.T) {
+	if s.name == "UID60" {
+		s.make = uid60Subject(func() io.Reader { return rand.NewChaCha8([32]byte{}) }).make // equal in each run of a script
 	}
 	for _, anchored := range []bool{false, true} {
 		t.Run(fmt.Sprint("anchored=", anchored), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
-				x := &trial[T]{subject: s, c: &tape{anchored: anchored}, seen: map[pair]bool{}, high: -1, first: -1}
+				x := &trial{subject: s, c: &tape{anchored: anchored}, seen: map[pair]bool{}, high: -1, first: -1}
 				x.jump(t)
 				x.high = rapid.SampledFrom([]int64{-1, x.clockUnit() - 1, x.clockUnit(), x.clockUnit() + 1, x.clockUnit() + 50}).Draw(t, "bound")
 				x.high = min(max(x.high, -1), s.last)
@@ -107,9 +106,8 @@ func (s subject[T]) testModel(t *testing.T) {
 					"restart": x.restart,
 					"":        x.check,
 				}
-				if x, ok := any(x).(*trial[Sno]); ok {
-					actions["snapshot"] = func(t *rapid.T) { snapshot(t, x) }
-					actions["at"] = func(t *rapid.T) { at(t, x) }
+				if s.name == "Sno" {
+					actions["snapshot"], actions["at"] = x.snapshot, x.at
 				}
 				t.Repeat(actions)
 			})
@@ -118,12 +116,12 @@ func (s subject[T]) testModel(t *testing.T) {
 }
 
 // span returns a duration, from less than a unit to an hour.
-func (x *trial[T]) span(t *rapid.T) time.Duration {
+func (x *trial) span(t *rapid.T) time.Duration {
 	return rapid.SampledFrom([]time.Duration{x.step / 4, x.step / 2, x.step, 2 * x.step, 7*x.step + x.step/4, 50 * x.step, time.Hour}).Draw(t, "span")
 }
 
 // either returns a positive or negative span.
-func (x *trial[T]) either(t *rapid.T) time.Duration {
+func (x *trial) either(t *rapid.T) time.Duration {
 	if rapid.Bool().Draw(t, "back") {
 		return -x.span(t)
 	}
@@ -131,9 +129,9 @@ func (x *trial[T]) either(t *rapid.T) time.Duration {
 }
 
 // clockUnit returns the clock's unit, or the nearest value outside the format's units.
-func (x *trial[T]) clockUnit() int64 { return x.unitAt(x.c.wall) }
+func (x *trial) clockUnit() int64 { return x.unitAt(x.c.wall) }
 
-func (x *trial[T]) unitAt(wall time.Time) int64 {
+func (x *trial) unitAt(wall time.Time) int64 {
 	since := wall.UnixMilli() - x.epoch.UnixMilli()
 	if since < 0 {
 		return -1
@@ -142,7 +140,7 @@ func (x *trial[T]) unitAt(wall time.Time) int64 {
 }
 
 // outside returns the error for a clock outside the format's time.
-func (x *trial[T]) outside() error {
+func (x *trial) outside() error {
 	switch unit := x.clockUnit(); {
 	case unit < 0:
 		return ErrBeforeEpoch
@@ -153,7 +151,7 @@ func (x *trial[T]) outside() error {
 }
 
 // pass lets time pass.
-func (x *trial[T]) pass(t *rapid.T) {
+func (x *trial) pass(t *rapid.T) {
 	d := x.span(t)
 	if rapid.IntRange(0, 20).Draw(t, "year") == 20 {
 		d = 365 * 24 * time.Hour
@@ -162,13 +160,13 @@ func (x *trial[T]) pass(t *rapid.T) {
 }
 
 // shift steps the wall clock and lets some time pass.
-func (x *trial[T]) shift(t *rapid.T) {
+func (x *trial) shift(t *rapid.T) {
 	x.c.wall = x.c.wall.Add(x.either(t))
 	x.c.ticks += rapid.SampledFrom([]time.Duration{0, x.step / 4, x.step}).Draw(t, "ticks")
 }
 
 // jump sets the wall clock.
-func (x *trial[T]) jump(t *rapid.T) {
+func (x *trial) jump(t *rapid.T) {
 	to := map[string]time.Time{
 		"home": utc("2026-11-21T10:11:12.344Z"), "back": x.time(x.high),
 		"epoch": x.epoch, "before": x.epoch.Add(-time.Hour),
@@ -182,7 +180,7 @@ func (x *trial[T]) jump(t *rapid.T) {
 }
 
 // waits sets the effect of the next waits.
-func (x *trial[T]) waits(t *rapid.T) {
+func (x *trial) waits(t *rapid.T) {
 	x.c.frozen = rapid.Bool().Draw(t, "frozen")
 	x.c.over = rapid.SampledFrom([]time.Duration{0, 0, x.step / 4, 20 * x.step, time.Hour}).Draw(t, "over")
 	x.c.steps = nil
@@ -192,7 +190,7 @@ func (x *trial[T]) waits(t *rapid.T) {
 }
 
 // options returns random options for the next generator.
-func (x *trial[T]) options(t *rapid.T) Options {
+func (x *trial) options(t *rapid.T) Options {
 	wait := rapid.SampledFrom([]time.Duration{0, -1, 3 * time.Millisecond, 50 * time.Millisecond}).Draw(t, "MaxWait")
 	return Options{clock: x.c.clock(), MaxWait: wait}
 }
@@ -205,7 +203,7 @@ func patience(o Options) time.Duration {
 }
 
 // restart continues with a new generator whose NotBefore is the last unit used.
-func (x *trial[T]) restart(t *rapid.T) {
+func (x *trial) restart(t *rapid.T) {
 	o := x.options(t)
 	if x.high >= 0 {
 		o.NotBefore = x.time(x.high).Add(x.step - 1)
@@ -226,18 +224,18 @@ func (x *trial[T]) restart(t *rapid.T) {
 }
 
 // begin replaces the generator.
-func (x *trial[T]) begin(g Generator[T], o Options, bound int64) {
+func (x *trial) begin(g source, o Options, bound int64) {
 	x.g, x.bound, x.patience = g, bound, patience(o)
 	x.want, x.waited, x.c.log = GeneratorStats{}, false, nil
 }
 
 // next calls Next several times.
-func (x *trial[T]) next(t *rapid.T) {
+func (x *trial) next(t *rapid.T) {
 	for range rapid.IntRange(1, 12).Draw(t, "calls") {
 		x.c.log = nil
 		began, fresh := x.c.ticks, x.fresh()
 		id, err := x.g.Next()
-		if err != nil && id != *new(T) {
+		if err != nil && id != (record{}) {
 			t.Fatalf("%v with an error", id)
 		}
 		lo, hi := x.readings(t, 0)
@@ -246,18 +244,18 @@ func (x *trial[T]) next(t *rapid.T) {
 			x.failed(t, err, fresh)
 			return
 		}
-		x.created(t, []T{id}, lo, hi)
+		x.created(t, []record{id}, lo, hi)
 	}
 }
 
 // fill calls Fill.
-func (x *trial[T]) fill(t *rapid.T) {
-	dst := make([]T, rapid.IntRange(0, 7*x.capacity()/2).Draw(t, "n"))
+func (x *trial) fill(t *rapid.T) {
+	dst := make([]record, rapid.IntRange(0, 7*x.capacity()/2).Draw(t, "n"))
 	x.c.log = nil
 	fresh := x.fresh() && len(dst) == 1
 	n, err := x.g.Fill(t.Context(), dst)
 	for _, id := range dst[n:] {
-		if id != *new(T) {
+		if id != (record{}) {
 			t.Fatalf("Fill returned %d, but also wrote %v", n, id)
 		}
 	}
@@ -273,13 +271,13 @@ func (x *trial[T]) fill(t *rapid.T) {
 
 // fresh reports whether the clock shows a unit that no generator has used or marked. Next then
 // returns an ID at once.
-func (x *trial[T]) fresh() bool { return x.outside() == nil && x.clockUnit() > x.high }
+func (x *trial) fresh() bool { return x.outside() == nil && x.clockUnit() > x.high }
 
 // created checks the IDs of a call: none repeats, they increase, and their units are later than
 // the start bound and neither before nor after lo and hi, the clock's units during the call.
-func (x *trial[T]) created(t *rapid.T, ids []T, lo, hi int64) {
+func (x *trial) created(t *rapid.T, ids []record, lo, hi int64) {
 	for _, id := range ids {
-		p := x.pair(id)
+		p := id.pair
 		if x.seen[p] {
 			t.Fatalf("duplicate %v", p)
 		}
@@ -309,7 +307,7 @@ func (x *trial[T]) created(t *rapid.T, ids []T, lo, hi int64) {
 
 // readings counts the steps back in the clock's readings during a call that created n IDs, and
 // returns the lowest and the highest unit that the clock showed.
-func (x *trial[T]) readings(t *rapid.T, n int) (lo, hi int64) {
+func (x *trial) readings(t *rapid.T, n int) (lo, hi int64) {
 	lo, hi = x.last+1, -1
 	for _, at := range x.c.log {
 		switch {
@@ -334,7 +332,7 @@ func (x *trial[T]) readings(t *rapid.T, n int) (lo, hi int64) {
 
 // bounded checks that the waits of a call of Next stay within MaxWait, and that it failed only
 // when no time was left.
-func (x *trial[T]) bounded(t *rapid.T, began time.Duration, err error) {
+func (x *trial) bounded(t *rapid.T, began time.Duration, err error) {
 	var now time.Time
 	elapsed := time.Duration(0)
 	for _, at := range x.c.log {
@@ -353,7 +351,7 @@ func (x *trial[T]) bounded(t *rapid.T, began time.Duration, err error) {
 }
 
 // failed checks that the error of a call is the one that the clock calls for.
-func (x *trial[T]) failed(t *rapid.T, err error, fresh bool) {
+func (x *trial) failed(t *rapid.T, err error, fresh bool) {
 	if fresh {
 		t.Fatalf("%v, although the clock shows unit %d after %d", err, x.clockUnit(), x.high)
 	}
@@ -386,7 +384,7 @@ func sentinel(err error) error {
 }
 
 // check compares the counters.
-func (x *trial[T]) check(t *rapid.T) {
+func (x *trial) check(t *rapid.T) {
 	got := stats(x.g)
 	if (got.Waits > 0) != x.waited {
 		t.Fatalf("Stats = %+v, but a call waited: %v", got, x.waited)
@@ -397,10 +395,13 @@ func (x *trial[T]) check(t *rapid.T) {
 	}
 }
 
+// sno returns the generator of the trial of a Sno.
+func (x *trial) sno() *SnoGenerator { return x.g.(typed[Sno]).of.(*SnoGenerator) }
+
 // snapshot continues with a generator made from the snapshot of the last one.
-func snapshot(t *rapid.T, x *trial[Sno]) {
+func (x *trial) snapshot(t *rapid.T) {
 	x.c.log = nil
-	s := x.g.(*SnoGenerator).Snapshot()
+	s := x.sno().Snapshot()
 	x.readings(t, 0)
 	if s.SequenceMin != uint16(x.min) || s.SequenceMax != uint16(x.max) || s.Drifts&1 == 1 != x.tick || s.First != x.first || max(s.WallHi, s.WallSafe) != x.high {
 		t.Fatalf("snapshot %+v of %+v", s, *x)
@@ -431,16 +432,16 @@ func snapshot(t *rapid.T, x *trial[Sno]) {
 		t.Fatal(err)
 	}
 	x.marked = max(x.marked, x.bound)
-	x.begin(g, o, max(bound, x.bound))
+	x.begin(typed[Sno]{g, g, x.g.(typed[Sno]).record}, o, max(bound, x.bound))
 }
 
 // at calls At several times.
-func at(t *rapid.T, x *trial[Sno]) {
+func (x *trial) at(t *rapid.T) {
 	from := rapid.SampledFrom([]int64{x.past, x.first, x.clockUnit(), 0, -1, x.last + 1}).Draw(t, "from")
 	unit := from - rapid.Int64Range(-1, 3).Draw(t, "less")
 	for range rapid.IntRange(1, 12).Draw(t, "calls") {
 		x.c.log = nil
-		id, err := x.g.(*SnoGenerator).At(5, x.time(unit).Add(x.step-1))
+		id, err := x.sno().At(5, x.time(unit).Add(x.step-1))
 		x.readings(t, 0)
 		end := x.clockUnit()
 		if x.first >= 0 {
@@ -458,7 +459,7 @@ func at(t *rapid.T, x *trial[Sno]) {
 			}
 			continue
 		}
-		p := x.pair(id)
+		p := x.g.(typed[Sno]).record(id).pair
 		if x.seen[p] || p.unit != unit || p.tick || unit >= end || unit < x.past || p.number < x.min || p.number > x.max {
 			t.Fatalf("%v at unit %d, with %d to %d allowed", p, unit, x.past, end-1)
 		}
@@ -471,9 +472,9 @@ func at(t *rapid.T, x *trial[Sno]) {
 }
 
 // TestMovingClock creates IDs in several goroutines while another one moves the clock.
-func TestMovingClock(t *testing.T) { each(t, smallFormats, suite.testMovingClock) }
+func TestMovingClock(t *testing.T) { each(t, smallFormats, subject.testMovingClock) }
 
-func (s subject[T]) testMovingClock(t *testing.T) {
+func (s subject) testMovingClock(t *testing.T) {
 	for seed := range scaled[uint64](8, 40) {
 		c := &scripted{wall: utc("2026-11-21T10:11:12.344Z"), anchored: seed%2 == 1}
 		clock := c.clock()

@@ -119,12 +119,12 @@ func TestRangeVectors(t *testing.T) {
 	}
 	readVectors(t, "ranges", &windows)
 	si := SnowflakeSILayout{BaseClock: vectors(t, "SnowflakeSI")[0].Layout.BaseClock}
-	for name, bounds := range map[string]func(from, to time.Time) (lo, hi fmt.Stringer, err error){
-		"Snowflake":   rangeOf(SnowflakeLayout{}.Range),
-		"SnowflakeSI": rangeOf(si.Range),
-		"UID60":       rangeOf(UID60Layout{}.Range),
-		"Sno":         rangeOf(SnoLayout{}.Range),
-		"UUID":        rangeOf(UUIDLayout{}.Range),
+	for name, bounds := range map[string]func(from, to time.Time) (lo, hi anyID, err error){
+		"Snowflake":   anyRange(SnowflakeLayout{}.Range),
+		"SnowflakeSI": anyRange(si.Range),
+		"UID60":       anyRange(UID60Layout{}.Range),
+		"Sno":         anyRange(SnoLayout{}.Range),
+		"UUID":        anyRange(UUIDLayout{}.Range),
 	} {
 		if len(windows[name]) < 2 {
 			t.Errorf("%d ranges of %s", len(windows[name]), name)
@@ -137,29 +137,24 @@ func TestRangeVectors(t *testing.T) {
 	}
 }
 
-func rangeOf[T fmt.Stringer](bounds func(from, to time.Time) (lo, hi T, err error)) func(from, to time.Time) (lo, hi fmt.Stringer, err error) {
-	return func(from, to time.Time) (fmt.Stringer, fmt.Stringer, error) { return bounds(from, to) }
-}
-
 // IDs with a prefix have the forms in the vectors.
 func TestPrefixedVectors(t *testing.T) {
 	var all map[string]vector
 	readVectors(t, "prefixed", &all)
-	testPrefixed[SnowflakeOf[order]](t, all["Snowflake"])
-	testPrefixed[SnowflakeSIOf[order]](t, all["SnowflakeSI"])
-	testPrefixed[UID60Of[order]](t, all["UID60"])
-	testPrefixed[Spread64Of[order]](t, all["Spread64"])
-	testPrefixed[SnoOf[order]](t, all["Sno"])
-	testPrefixed[UUIDOf[order]](t, all["UUID"])
-}
-
-func testPrefixed[T value[T], P pointer[T]](t *testing.T, v vector) {
-	id, err := Parse[T, P](v.Text)
-	text, _ := id.MarshalText()
-	encoded, _ := id.MarshalJSON()
-	column, _ := id.Value()
-	binary, _ := id.MarshalBinary()
-	if err != nil || string(text) != v.Text || string(encoded) != v.JSON || fmt.Sprint(column) != v.SQL || hex.EncodeToString(binary) != v.Binary {
-		t.Errorf("%+v: got %s, %s, %v, %x, %v", v, text, encoded, column, binary, err)
+	for name, parse := range map[string]func(string) (anyID, error){
+		"Snowflake": parseAs[SnowflakeOf[order]], "SnowflakeSI": parseAs[SnowflakeSIOf[order]], "UID60": parseAs[UID60Of[order]],
+		"Spread64": parseAs[Spread64Of[order]], "Sno": parseAs[SnoOf[order]], "UUID": parseAs[UUIDOf[order]],
+	} {
+		v := all[name]
+		id, err := parse(v.Text)
+		text, _ := id.MarshalText()
+		encoded, _ := id.MarshalJSON()
+		column, _ := id.Value()
+		binary, _ := id.MarshalBinary()
+		if err != nil || string(text) != v.Text || string(encoded) != v.JSON || fmt.Sprint(column) != v.SQL || hex.EncodeToString(binary) != v.Binary {
+			t.Errorf("%+v: got %s, %s, %v, %x, %v", v, text, encoded, column, binary, err)
+		}
 	}
 }
+
+func parseAs[T value[T], P pointer[T]](s string) (anyID, error) { return Parse[T, P](s) }

@@ -40,17 +40,17 @@ func continueEachOther[T comparable](t *testing.T, generators ...Generator[T]) {
 
 // Generators with the same number share its sequence.
 func TestShared(t *testing.T) {
-	each(t, append(formats[:4:4], snoSubject(SnoPartition{3, 4}, 0, 65535)), suite.testShared)
+	each(t, append(formats[:4:4], snoSubject(SnoPartition{3, 4}, 0, 65535)), subject.testShared)
 }
 
-func (s subject[T]) testShared(t *testing.T) {
+func (s subject) testShared(t *testing.T) {
 	t.Run("turns", func(t *testing.T) {
 		a, b := s.new(t, Options{}), Must(s.make(Options{MaxWait: time.Minute}))
-		continueEachOther(t, a, b)
-		last := s.pair(Must(a.Next()))
+		continueEachOther[record](t, a, b)
+		last := Must(a.Next())
 		for range 100 {
-			for _, g := range []Generator[T]{b, a} {
-				if next := s.pair(Must(g.Next())); next.unit < last.unit || next.unit == last.unit && next.number <= last.number {
+			for _, g := range []source{b, a} {
+				if next := Must(g.Next()); next.unit < last.unit || next.unit == last.unit && next.number <= last.number {
 					t.Fatalf("%v after %v", next, last)
 				} else {
 					last = next
@@ -63,7 +63,7 @@ func (s subject[T]) testShared(t *testing.T) {
 	t.Run("constructor per ID", func(t *testing.T) {
 		forget()
 		var mu sync.Mutex
-		seen := map[T]bool{}
+		seen := map[record]bool{}
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
@@ -84,11 +84,11 @@ func (s subject[T]) testShared(t *testing.T) {
 	// A start bound of one generator holds for all, and MaxWait for its generator only.
 	t.Run("start bound", func(t *testing.T) {
 		a := s.new(t, Options{})
-		before := s.pair(Must(a.Next()))
+		before := Must(a.Next())
 		impatient := Must(s.make(Options{MaxWait: -1}))
 		bound := time.Now().Add(300 * time.Millisecond)
 		c := Must(s.make(Options{NotBefore: bound, MaxWait: time.Minute}))
-		waits := make(chan T, 1)
+		waits := make(chan record, 1)
 		go func() { waits <- Must(c.Next()) }()
 		await(t, "a wait", func() bool { return stats(a).Waits > 0 })
 		for range 2 {
@@ -99,13 +99,13 @@ func (s subject[T]) testShared(t *testing.T) {
 		if id := <-waits; !s.at(id).After(bound) {
 			t.Errorf("an ID of %v, want one after the bound %v", s.at(id), bound)
 		}
-		if id := Must(a.Next()); !s.at(id).After(bound) || s.pair(id).unit <= before.unit {
+		if id := Must(a.Next()); !s.at(id).After(bound) || id.unit <= before.unit {
 			t.Errorf("an ID of %v, want one after the bound %v", s.at(id), bound)
 		}
 		// A bound that has passed changes nothing but the current unit.
 		for _, bound := range []time.Time{time.Now(), time.Now().Add(-time.Hour), {}} {
 			b := Must(s.make(Options{NotBefore: bound, MaxWait: time.Minute}))
-			continueEachOther(t, a, b)
+			continueEachOther[record](t, a, b)
 		}
 		if g, err := s.make(Options{NotBefore: s.end().Add(s.step)}); !errors.Is(err, ErrTimeExhausted) {
 			t.Errorf("with a bound past the end: %v, %v", g, err)

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
-	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -68,156 +68,229 @@ func (p plan) time(unit int64) time.Time {
 // end returns the start of the last unit.
 func (p plan) end() time.Time { return p.time(p.last) }
 
-// A subject creates and inspects the generator of a format for the tests.
-type subject[T comparable] struct {
-	plan
-	make     func(Options) (Generator[T], error)
-	lease    int          // the lease number that gives a generator the same node bits
-	pair     func(T) pair // decodes an ID; panics if its node bits are not the generator's
-	anchored bool         // the generator reads the wall clock only once per unit
+// A record is an ID of any format, so that the compiler makes the tests of generators once,
+// not once per format. The zero record is the zero ID.
+type record struct {
+	pair
+	raw [16]byte // the ID, after zeros
 }
 
-// checkNode panics if the node bits of an ID differ from its generator's.
-func checkNode[T fmt.Stringer](id T, got, want int) {
-	if got != want {
-		panic(fmt.Sprintf("expected node bits %#x in %v, got %#x", want, id, got))
+func (r record) String() string { return fmt.Sprintf("%v of %x", r.pair, r.raw) }
+
+// in returns the record if it has its generator's node bits, and panics otherwise.
+func (r record) in(node, want int) record {
+	if node != want {
+		panic(fmt.Sprintf("expected node bits %#x in %v, got %#x", want, r, node))
+	}
+	return r
+}
+
+// recordOf returns the record of an ID, given as an integer.
+func recordOf(id uint64, p pair) (r record) {
+	r.pair = p
+	binary.BigEndian.PutUint64(r.raw[8:], id)
+	return r
+}
+
+// A source is a generator of any format.
+type source interface {
+	Generator[record]
+	Monitored
+	// calls returns functions that call Next, and Fill for ten IDs, of the format's
+	// generator.
+	calls() (next, fill func() error)
+}
+
+// A typed is the source of a Generator[T].
+type typed[T comparable] struct {
+	Monitored
+	of     Generator[T]
+	record func(T) record
+}
+
+func (g typed[T]) Next() (record, error) {
+	id, err := g.of.Next()
+	if err != nil && id == *new(T) {
+		return record{}, err
+	}
+	return g.record(id), err
+}
+
+func (g typed[T]) Fill(ctx context.Context, dst []record) (int, error) {
+	ids := make([]T, len(dst))
+	n, err := g.of.Fill(ctx, ids)
+	for i, id := range ids {
+		if i < n || id != *new(T) {
+			dst[i] = g.record(id)
+		}
+	}
+	return n, err
+}
+
+func (g typed[T]) calls() (next, fill func() error) {
+	ctx, dst := context.Background(), make([]T, 10)
+	return func() error { _, err := g.of.Next(); return err }, func() error { _, err := g.of.Fill(ctx, dst); return err }
+}
+
+// maker returns a constructor of sources.
+func maker[T comparable, G interface {
+	Generator[T]
+	Monitored
+	comparable
+}](make func(Options) (G, error), record func(T) record) func(Options) (source, error) {
+	return func(o Options) (source, error) {
+		g, err := make(o)
+		if g == *new(G) {
+			return nil, err
+		}
+		return typed[T]{g, g, record}, err
 	}
 }
 
-func snowflakeSubject(l SnowflakeLayout, datacenter, worker int) subject[Snowflake] {
+// A subject creates generators of a format for the tests.
+type subject struct {
+	plan
+	name     string
+	make     func(Options) (source, error)
+	lease    int  // the lease number that gives a generator the same node bits
+	anchored bool // the generator reads the wall clock only once per unit
+}
+
+func snowflakeSubject(l SnowflakeLayout, datacenter, worker int) subject {
 	l = l.normal()
 	nodeBits, node := l.DatacenterBits+l.WorkerBits, datacenter<<l.WorkerBits|worker
-	return subject[Snowflake]{
+	return subject{
+		name:  "Snowflake",
 		plan:  plan{epoch: l.Epoch, step: time.Millisecond, last: 1<<(63-nodeBits-l.SequenceBits) - 1, max: 1<<l.SequenceBits - 1, skips: node == 0},
 		lease: node,
-		make: func(o Options) (Generator[Snowflake], error) {
+		make: maker(func(o Options) (*SnowflakeGenerator, error) {
 			c := SnowflakeConfig{Layout: l, Options: o}
 			if o.Lease == nil {
 				c.Datacenter, c.Worker = datacenter, worker
 			}
 			return NewSnowflakeGenerator(c)
-		},
-		pair: func(id Snowflake) pair {
-			checkNode(id, int(id>>l.SequenceBits&(1<<nodeBits-1)), node)
-			return pair{unit: int64(id) >> (nodeBits + l.SequenceBits), number: int64(id) & (1<<l.SequenceBits - 1)}
-		},
+		}, func(id Snowflake) record {
+			p := pair{unit: int64(id) >> (nodeBits + l.SequenceBits), number: int64(id) & (1<<l.SequenceBits - 1)}
+			return recordOf(uint64(id), p).in(int(id>>l.SequenceBits&(1<<nodeBits-1)), node)
+		}),
 	}
 }
 
-func siSubject(machineBits, indexBits, machine int) subject[SnowflakeSI] {
+func siSubject(machineBits, indexBits, machine int) subject {
 	l := SnowflakeSILayout{BaseClock: siLayout.BaseClock, MachineBits: machineBits, IndexBits: indexBits}
-	return subject[SnowflakeSI]{
+	return subject{
+		name:  "SnowflakeSI",
 		plan:  plan{epoch: l.BaseClock, step: time.Millisecond, last: 1<<40 - 1, max: 1<<indexBits - 1, skips: machine == 0},
 		lease: machine,
-		make: func(o Options) (Generator[SnowflakeSI], error) {
+		make: maker(func(o Options) (*SnowflakeSIGenerator, error) {
 			c := SnowflakeSIConfig{Layout: l, Options: o}
 			if o.Lease == nil {
 				c.Machine = machine
 			}
 			return NewSnowflakeSIGenerator(c)
-		},
-		pair: func(id SnowflakeSI) pair {
-			checkNode(id, int(id>>indexBits&(1<<machineBits-1)), machine)
-			return pair{unit: int64(id) >> 13, number: int64(id) & (1<<indexBits - 1)}
-		},
+		}, func(id SnowflakeSI) record {
+			p := pair{unit: int64(id) >> 13, number: int64(id) & (1<<indexBits - 1)}
+			return recordOf(uint64(id), p).in(int(id>>indexBits&(1<<machineBits-1)), machine)
+		}),
 	}
 }
 
-func uid60Subject() subject[UID60] {
-	return subject[UID60]{
+// uid60Subject returns a subject whose generators read random bits from the results of
+// random, if it isn't nil.
+func uid60Subject(random func() io.Reader) subject {
+	return subject{
+		name: "UID60",
 		plan: plan{epoch: utc("2018-03-01T00:00:00Z"), step: time.Millisecond, last: 1<<42 - 1, max: 511, random: true, skips: true},
-		make: func(o Options) (Generator[UID60], error) { return NewUID60Generator(UID60Config{Options: o}) },
-		pair: func(id UID60) pair { return pair{unit: int64(id) >> 18, number: int64(id) >> 9 & 511} },
+		make: maker(func(o Options) (*UID60Generator, error) {
+			c := UID60Config{Options: o}
+			if random != nil {
+				c.Random = random()
+			}
+			return NewUID60Generator(c)
+		}, func(id UID60) record {
+			return recordOf(uint64(id), pair{unit: int64(id) >> 18, number: int64(id) >> 9 & 511})
+		}),
 	}
 }
 
-func spreadSubject(generator, cluster int) subject[Spread64] {
+func spreadSubject(generator, cluster int) subject {
 	node := generator<<4 | cluster
-	return subject[Spread64]{
+	return subject{
+		name:  "Spread64",
 		plan:  plan{epoch: time.UnixMilli(0), step: time.Millisecond, last: 1<<42 - 1, max: 63, skips: node == 0},
 		lease: generator,
-		make: func(o Options) (Generator[Spread64], error) {
+		make: maker(func(o Options) (*Spread64Generator, error) {
 			c := Spread64Config{Cluster: cluster, Options: o}
 			if o.Lease == nil {
 				c.Generator = generator
 			}
 			return NewSpread64Generator(c)
-		},
-		pair: func(id Spread64) pair {
-			checkNode(id, int(id&(1<<16-1)), node) // includes the reserved bits, which are 0
-			return pair{unit: int64(bits.Reverse64(uint64(id)) & (1<<42 - 1)), number: int64(id) >> 16 & 63}
-		},
+		}, func(id Spread64) record {
+			p := pair{unit: int64(bits.Reverse64(uint64(id)) & (1<<42 - 1)), number: int64(id) >> 16 & 63}
+			return recordOf(uint64(id), p).in(int(id&(1<<16-1)), node) // includes the reserved bits, which are 0
+		}),
 	}
 }
 
-func snoSubject(partition SnoPartition, lo, hi uint16) subject[Sno] {
-	return subject[Sno]{
+func snoSubject(partition SnoPartition, lo, hi uint16) subject {
+	return subject{
+		name: "Sno",
 		plan: plan{epoch: utc("2010-01-01T00:00:00Z"), step: 4 * time.Millisecond, last: 1<<39 - 1, min: int64(lo), max: int64(hi),
 			toggles: true, skips: partition == SnoPartition{}},
 		lease: int(partition.Uint16()),
-		make: func(o Options) (Generator[Sno], error) {
+		make: maker(func(o Options) (*SnoGenerator, error) {
 			c := SnoConfig{SequenceMin: lo, SequenceMax: hi, Options: o}
 			if o.Lease == nil {
 				c.Partition = &partition
 			}
 			return NewSnoGenerator(c)
-		},
-		pair: func(id Sno) pair {
-			checkNode(id, int(binary.BigEndian.Uint16(id[6:])), int(partition.Uint16()))
-			head := binary.BigEndian.Uint64(id[:]) >> 24
-			return pair{int64(head >> 1), head&1 == 1, int64(binary.BigEndian.Uint16(id[8:]))}
-		},
+		}, snoRecord(partition)),
+	}
+}
+
+// snoRecord returns a function that returns the record of a Sno of the partition.
+func snoRecord(partition SnoPartition) func(Sno) record {
+	return func(id Sno) (r record) {
+		copy(r.raw[6:], id[:])
+		head := binary.BigEndian.Uint64(id[:]) >> 24
+		r.pair = pair{int64(head >> 1), head&1 == 1, int64(binary.BigEndian.Uint16(id[8:]))}
+		return r.in(int(binary.BigEndian.Uint16(id[6:])), int(partition.Uint16()))
 	}
 }
 
 // uuidSubject is a subject for the tests of uniqueness only. A UUIDGenerator has no
 // sequence: the pair is the instant, which it never repeats either.
-func uuidSubject() subject[UUID] {
-	return subject[UUID]{
+func uuidSubject() subject {
+	return subject{
+		name: "UUID",
 		plan: plan{epoch: time.UnixMilli(0), step: time.Millisecond, last: 1<<48 - 1, max: 4095},
-		make: func(o Options) (Generator[UUID], error) { return NewUUIDGenerator(UUIDConfig{Options: o}) },
-		pair: func(id UUID) pair {
-			head := binary.BigEndian.Uint64(id[:])
-			return pair{unit: int64(head >> 16), number: int64(head & 4095)}
-		},
+		make: maker(func(o Options) (*UUIDGenerator, error) { return NewUUIDGenerator(UUIDConfig{Options: o}) },
+			func(id UUID) record {
+				head := binary.BigEndian.Uint64(id[:])
+				return record{pair{unit: int64(head >> 16), number: int64(head & 4095)}, id}
+			}),
 	}
-}
-
-// A suite is the set of tests that all formats share.
-type suite interface {
-	testClocks(*testing.T)
-	testLease(*testing.T)
-	testBubble(*testing.T)
-	testModel(*testing.T)
-	testNeverZero(*testing.T)
-	testMovingClock(*testing.T)
-	testUnique(*testing.T)
-	testShared(*testing.T)
-	testSteppingWall(*testing.T)
-	name() string
 }
 
 var (
 	snoPlan = snoSubject(SnoPartition{}, 0, 99).plan
 	// This Sno has only 100 numbers per unit, because filling 65,536 takes too long.
-	formats = []suite{
-		snowflakeSubject(SnowflakeLayout{}, 21, 10), siSubject(5, 8, 21), uid60Subject(), spreadSubject(42, 9), snoSubject(SnoPartition{0xA5, 0x5A}, 0, 99),
+	formats = []subject{
+		snowflakeSubject(SnowflakeLayout{}, 21, 10), siSubject(5, 8, 21), uid60Subject(nil), spreadSubject(42, 9), snoSubject(SnoPartition{0xA5, 0x5A}, 0, 99),
 	}
 	// smallFormats have units with few numbers, where the format allows it. Their node bits
 	// are zero, so all but the last could create the zero ID.
-	smallFormats = []suite{
-		snowflakeSubject(SnowflakeLayout{DatacenterBits: 9, WorkerBits: 10, SequenceBits: 3}, 0, 0), siSubject(9, 4, 0), uid60Subject(), spreadSubject(0, 0),
+	smallFormats = []subject{
+		snowflakeSubject(SnowflakeLayout{DatacenterBits: 9, WorkerBits: 10, SequenceBits: 3}, 0, 0), siSubject(9, 4, 0), uid60Subject(nil), spreadSubject(0, 0),
 		snoSubject(SnoPartition{}, 0, 9), snoSubject(SnoPartition{'A', 10}, 60, 99),
 	}
 )
 
-func each(t *testing.T, formats []suite, test func(suite, *testing.T)) {
+func each(t *testing.T, formats []subject, test func(subject, *testing.T)) {
 	for _, s := range formats {
-		t.Run(s.name(), func(t *testing.T) { test(s, t) })
+		t.Run(s.name, func(t *testing.T) { test(s, t) })
 	}
 }
-
-func (s subject[T]) name() string { return reflect.TypeFor[T]().Name() }
 
 // forget makes later generators independent of earlier ones, as in another process.
 func forget() {
@@ -227,7 +300,7 @@ func forget() {
 }
 
 // new returns a generator that shares nothing with earlier ones.
-func (s subject[T]) new(t testing.TB, o Options) Generator[T] {
+func (s subject) new(t testing.TB, o Options) source {
 	t.Helper()
 	forget()
 	g, err := s.make(o)
@@ -238,30 +311,29 @@ func (s subject[T]) new(t testing.TB, o Options) Generator[T] {
 }
 
 // scripted returns a generator with a scripted clock, and the clock.
-func (s subject[T]) scripted(t testing.TB, maxWait time.Duration) (Generator[T], *scripted) {
+func (s subject) scripted(t testing.TB, maxWait time.Duration) (source, *scripted) {
 	t.Helper()
 	c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
 	return s.new(t, Options{MaxWait: maxWait, clock: c.clock()}), c
 }
 
-func (s subject[T]) clockAt(wall time.Time) *scripted {
+func (s subject) clockAt(wall time.Time) *scripted {
 	return &scripted{wall: wall, anchored: s.anchored}
 }
 
 // at returns the time of an ID.
-func (s subject[T]) at(id T) time.Time { return s.time(s.pair(id).unit) }
+func (s subject) at(id record) time.Time { return s.time(id.unit) }
 
 // fillUnit creates IDs until the unit has no numbers left.
-func (s subject[T]) fillUnit(t testing.TB, g Generator[T]) {
+func (s subject) fillUnit(t testing.TB, g source) {
 	t.Helper()
-	for s.pair(Must(g.Next())).number < s.max {
+	for Must(g.Next()).number < s.max {
 	}
 }
 
 // increases reports whether b was created after a.
-func (s subject[T]) increases(a, b T) bool {
-	p, q := s.pair(a), s.pair(b)
-	return p.tick != q.tick || p.unit < q.unit || p.unit == q.unit && p.number < q.number
+func (s subject) increases(a, b record) bool {
+	return a.tick != b.tick || a.unit < b.unit || a.unit == b.unit && a.number < b.number
 }
 
 // kindOfError returns the sentinel of a constructor's error: each error has one kind, but a

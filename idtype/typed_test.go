@@ -37,24 +37,35 @@ func (shortModel) IDPrefix() string { return "o" }
 
 type plain struct{}
 
+// derived derives the format of a typed key, without its badText and badJSON, from its base
+// type's. The functions untyped and typed convert the keys.
+func derived(base format, name, prefix string, untyped, typed func(anyID) anyID) format {
+	v := base
+	v.name, v.file, v.prefix, v.badText, v.badJSON = name, base.name, prefix, nil, nil
+	v.parts = func(t *testing.T, v vector, id anyID) { base.parts(t, unprefixed(v, prefix), untyped(id)) }
+	v.random = func(r *rand.Rand) anyID { return typed(base.random(r)) }
+	v.orderKey = func(id anyID) []byte { return base.orderKey(untyped(id)) }
+	v.noIDs = nil
+	for _, id := range base.noIDs {
+		v.noIDs = append(v.noIDs, typed(id))
+	}
+	return v
+}
+
 // typedInteger derives the format of a typed key from its base type's.
 func typedInteger[K any, T interface {
 	Integer
 	value[T]
-}, P pointer[T]](f format[T, P]) format[Typed[*K, T], *Typed[*K, T]] {
+}](f format) format {
 	type V = Typed[*K, T]
-	base := f
-	prefix := traitsOf[*K]().prefix
-	v := format[V, *V]{
-		name: typedName[*K](f.name), file: f.name, prefix: prefix, column: f.column, parse: Parse[V, *V], must: MustParse[V, *V],
-		parts:    func(t *testing.T, v vector, id V) { base.parts(t, unprefixed(v, prefix), id.Untyped()) },
-		random:   func(r *rand.Rand) V { return V(base.random(r)) },
-		orderKey: func(id V) []byte { return base.orderKey(id.Untyped()) }, textOrders: f.textOrders, byteOrders: f.byteOrders,
-		goodJSON: f.goodJSON, badScan: f.badScan, goodScan: f.goodScan, badBytes: f.badBytes, scansNoIDs: f.scansNoIDs,
-	}
-	for _, id := range f.noIDs {
-		v.noIDs = append(v.noIDs, V(id))
-	}
+	v := derived(f, typedName[*K](f.name), traitsOf[*K]().prefix,
+		func(id anyID) anyID { return id.(V).Untyped() }, func(id anyID) anyID { return V(id.(T)) })
+	return formatOf(prefixedInteger(f, v), Parse[V, *V], MustParse[V, *V])
+}
+
+// prefixedInteger adds texts to the format of a key, which is derived from f.
+func prefixedInteger(f, v format) format {
+	prefix := v.prefix
 	v.badText, v.badJSON = withPrefix(f.badText, f.badJSON, prefix)
 	if prefix == "" {
 		return v
@@ -82,26 +93,30 @@ func typedInteger[K any, T interface {
 }
 
 // typedSno derives the format of a typed key from Sno's.
-func typedSno[K any]() format[SnoOf[K], *SnoOf[K]] {
+func typedSno[K any]() format {
 	type V = SnoOf[K]
-	f, m := snoFormat, traitsOf[*K]()
-	v := format[V, *V]{
-		name: typedName[*K](f.name), file: f.name, prefix: m.prefix, column: f.column, parse: Parse[V, *V], must: MustParse[V, *V],
-		parts: func(t *testing.T, v vector, id V) {
-			f.parts(t, unprefixed(v, m.prefix), id.Untyped())
-			if got, want := [...]any{id.UUID(), id.Time()}, [...]any{id.Untyped().UUID(), id.Untyped().Time()}; got != want {
-				t.Errorf("parts %v, want %v", got, want)
-			}
-		},
-		random: func(r *rand.Rand) V {
-			id := f.random(r)
-			if m.tagged {
-				id = id.WithMeta(m.meta)
-			}
-			return V(id)
-		},
-		orderKey: func(id V) []byte { return f.orderKey(id.Untyped()) }, textOrders: f.textOrders, byteOrders: f.byteOrders,
-		badScan: f.badScan, goodScan: f.goodScan, goodJSON: f.goodJSON,
+	untyped := func(id anyID) anyID { return id.(V).Untyped() }
+	v := derived(snoFormat, typedName[*K](snoFormat.name), traitsOf[*K]().prefix, untyped, func(id anyID) anyID { return V(id.(Sno)) })
+	parts := v.parts
+	v.parts = func(t *testing.T, v vector, boxed anyID) {
+		parts(t, v, boxed)
+		id := boxed.(V)
+		if got, want := [...]any{id.UUID(), id.Time()}, [...]any{id.Untyped().UUID(), id.Untyped().Time()}; got != want {
+			t.Errorf("parts %v, want %v", got, want)
+		}
+	}
+	return formatOf(taggedSno(v, traitsOf[*K](), func(id Sno) anyID { return V(id) }), Parse[V, *V], MustParse[V, *V])
+}
+
+// taggedSno adds texts to the format of a key, which is derived from Sno's.
+func taggedSno(v format, m *traits, typed func(Sno) anyID) format {
+	f := snoFormat
+	v.random = func(r *rand.Rand) anyID {
+		id := f.random(r).(Sno)
+		if m.tagged {
+			id = id.WithMeta(m.meta)
+		}
+		return typed(id)
 	}
 	v.badText, v.badJSON = withPrefix(f.badText, f.badJSON, m.prefix)
 	if m.tagged {
@@ -122,7 +137,7 @@ func typedSno[K any]() format[SnoOf[K], *SnoOf[K]] {
 			}
 		}
 		other := Sno{9: 1}.WithMeta(m.meta + 1)
-		v.noIDs = []V{V(other)}
+		v.noIDs = []anyID{typed(other)}
 		v.badText = append(v.badText, bad{m.prefix + other.String(), ErrRange, -1})
 		v.badScan = append(v.badScan, badSource{other.UUID(), ErrRange}, badSource{other[:], ErrRange})
 	}
@@ -168,10 +183,10 @@ func TestTypedConformance(t *testing.T) {
 
 func typedConformance[K any](t *testing.T) {
 	t.Run(typename.Of(reflect.TypeFor[K]()), func(t *testing.T) {
-		t.Run("Snowflake", typedInteger[K](snowflakeFormat).test)
-		t.Run("SnowflakeSI", typedInteger[K](snowflakeSIFormat).test)
-		t.Run("UID60", typedInteger[K](uid60Format).test)
-		t.Run("Spread64", typedInteger[K](spread64Format).test)
+		t.Run("Snowflake", typedInteger[K, Snowflake](snowflakeFormat).test)
+		t.Run("SnowflakeSI", typedInteger[K, SnowflakeSI](snowflakeSIFormat).test)
+		t.Run("UID60", typedInteger[K, UID60](uid60Format).test)
+		t.Run("Spread64", typedInteger[K, Spread64](spread64Format).test)
 		t.Run("Sno", typedSno[K]().test)
 	})
 }

@@ -33,18 +33,18 @@ func TestUID60Odds(t *testing.T) {
 	}
 
 	// A millisecond begins at a random number, unless it directly follows a full one.
-	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
-	g := Must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
-	starts := map[int]int{}
+	s := uid60Subject(nil)
+	g, c := s.scripted(t, 0)
+	starts := map[int64]int{}
 	for range 200 {
-		uid60Subject().fillUnit(t, g)
+		s.fillUnit(t, g)
 		c.step(time.Millisecond)
-		if id := Must(g.Next()); id.Sequence() != 0 {
-			t.Fatalf("the millisecond after a full one begins at %d, want 0", id.Sequence())
+		if id := Must(g.Next()); id.number != 0 {
+			t.Fatalf("the millisecond after a full one begins at %d, want 0", id.number)
 		}
-		uid60Subject().fillUnit(t, g)
+		s.fillUnit(t, g)
 		c.step(2 * time.Millisecond)
-		starts[Must(g.Next()).Sequence()]++
+		starts[Must(g.Next()).number]++
 	}
 	if len(starts) < 80 { // 139 are expected
 		t.Errorf("200 milliseconds, each 2 ms after a full one, begin at %d numbers, want at least 80: %v", len(starts), starts)

@@ -103,7 +103,7 @@ func TestLedger(t *testing.T) {
 }
 
 // mintFor creates IDs for some time; see mint.
-func (s subject[T]) mintFor(t *testing.T, o Options, d time.Duration) GeneratorStats {
+func (s subject) mintFor(t *testing.T, o Options, d time.Duration) GeneratorStats {
 	t.Helper()
 	start := time.Now()
 	o.MaxWait = time.Hour // the clock of a busy machine may stand for long
@@ -117,7 +117,7 @@ const roundSize = 10_000_000
 // returns true for the number of IDs it has requested. mint checks that there are no
 // duplicates and no errors except the tolerated ones, that each goroutine's IDs increase,
 // and that Stats counts them all.
-func (s subject[T]) mint(t *testing.T, g Generator[T], more func(asked int) bool, tolerated ...error) GeneratorStats {
+func (s subject) mint(t *testing.T, g source, more func(asked int) bool, tolerated ...error) GeneratorStats {
 	t.Helper()
 	var book ledger
 	tallies := make([]tally, minters)
@@ -130,7 +130,7 @@ func (s subject[T]) mint(t *testing.T, g Generator[T], more func(asked int) bool
 				mine, total := tally{tallies[w][0][:0], tallies[w][1][:0]}, asked[w]
 				end := total + roundSize/minters
 				defer func() { tallies[w], asked[w] = mine, total }()
-				block := make([]T, min(200, 3*s.capacity()))
+				block := make([]record, min(200, 3*s.capacity()))
 				for total < end && more(total) {
 					ids := block[:1+r.IntN(len(block))]
 					total += len(ids)
@@ -149,7 +149,7 @@ func (s subject[T]) mint(t *testing.T, g Generator[T], more func(asked int) bool
 						return
 					}
 					for _, id := range ids[:n] {
-						if p := s.pair(id); !mine.add(p) {
+						if p := id.pair; !mine.add(p) {
 							t.Errorf("a goroutine got %v after a greater pair", p)
 							return
 						}
@@ -219,10 +219,10 @@ func countingClock(step time.Duration, anchored bool) *clock {
 func TestUnique(t *testing.T) {
 	old := runtime.GOMAXPROCS(minters)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) }) // after the parallel subtests
-	each(t, append(formats[:4:4], snoSubject(SnoPartition{0xA5, 0x5A}, 0, 65535), uuidSubject()), suite.testUnique)
+	each(t, append(formats[:4:4], snoSubject(SnoPartition{0xA5, 0x5A}, 0, 65535), uuidSubject()), subject.testUnique)
 }
 
-func (s subject[T]) testUnique(t *testing.T) {
+func (s subject) testUnique(t *testing.T) {
 	n := uniqueCount
 	if v, err := strconv.Atoi(os.Getenv(uniqueVariable)); err == nil {
 		n = v
@@ -260,10 +260,10 @@ func (s subject[T]) testUnique(t *testing.T) {
 // TestUniqueOnSteppingWall uses a wall clock that steps back and forth all the time.
 func TestUniqueOnSteppingWall(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
-	each(t, append(formats[:len(formats):len(formats)], uuidSubject()), suite.testSteppingWall)
+	each(t, append(formats[:len(formats):len(formats)], uuidSubject()), subject.testSteppingWall)
 }
 
-func (s subject[T]) testSteppingWall(t *testing.T) {
+func (s subject) testSteppingWall(t *testing.T) {
 	off := func(now time.Duration) time.Duration { // a different offset for each 40 units
 		r := rand.NewPCG(uint64(now/(40*s.step)), 0)
 		return -time.Duration(r.Uint64() % uint64(30*s.step))
@@ -316,7 +316,7 @@ func TestUniqueOnRealClock(t *testing.T) {
 	for _, o := range []Options{{}, {Clock: time.Now}} {
 		wg.Go(func() { snowflakeSubject(SnowflakeLayout{}, 21, 10).mintFor(t, o, d) })
 		wg.Go(func() { siSubject(5, 8, 21).mintFor(t, o, d) })
-		wg.Go(func() { uid60Subject().mintFor(t, o, d) })
+		wg.Go(func() { uid60Subject(nil).mintFor(t, o, d) })
 		wg.Go(func() { spreadSubject(42, 9).mintFor(t, o, d) })
 		wg.Go(func() { uuidSubject().mintFor(t, o, d) })
 		// With all 65,536 numbers, two processors could not reach a Sno's maximum rate.

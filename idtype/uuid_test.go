@@ -14,11 +14,14 @@ import (
 	"github.com/sortkey/sortkey/internal/crockford"
 )
 
-var uuidFormat = format[UUID, *UUID]{
-	name: "UUID", column: "uuid", parse: ParseUUID, must: MustParseUUID,
-	parts:    func(t *testing.T, v vector, id UUID) { checkUUID(t, v, id, id.Time, id.Version()) },
+var uuidFormat = formatOf(format{
+	name: "UUID", column: "uuid",
+	parts: func(t *testing.T, v vector, boxed anyID) {
+		id := boxed.(UUID)
+		checkUUID(t, v, id, id.Time, id.Version())
+	},
 	random:   randomUUID,
-	orderKey: func(id UUID) []byte { return id[:] }, textOrders: true, byteOrders: true,
+	orderKey: func(id anyID) []byte { u := id.(UUID); return u[:] }, textOrders: true, byteOrders: true,
 	badText: []bad{
 		{"", ErrSyntax, -1}, {"017f22e2-79b0-7cc3-98c4-dc0c0c07398", ErrSyntax, -1}, {"017f22e2-79b0-7cc3-98c4-dc0c0c07398ff", ErrSyntax, -1},
 		{"017F22e2-79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, 3}, {"017f22e2-79b0-7cc3-98c4-dc0c0c07398F", ErrSyntax, 35},
@@ -39,10 +42,11 @@ var uuidFormat = format[UUID, *UUID]{
 		{uuid.MustParse("919108f7-52d1-4320-9bac-f847db4148a8"), "919108f7-52d1-4320-9bac-f847db4148a8"},
 		{[16]byte{15: 1}, "00000000-0000-0000-0000-000000000001"}, {[]byte("0123456789abcdef"), "30313233-3435-3637-3839-616263646566"},
 	},
-}
+}, ParseUUID, MustParseUUID)
 
 // randomUUID returns a UUID of any version.
-func randomUUID(r *rand.Rand) (id UUID) {
+func randomUUID(r *rand.Rand) anyID {
+	var id UUID
 	copy(id[:], append(uint64Bytes(r.Uint64()), uint64Bytes(r.Uint64())...))
 	return id
 }
@@ -150,27 +154,30 @@ func (tooLong) IDPrefix() string   { return strings.Repeat("a", 64) }
 func (longest) IDPrefix() string   { return strings.Repeat("a", 63) }
 
 // typedUUID derives the format of a typed key from UUID's.
-func typedUUID[K any]() format[UUIDOf[K], *UUIDOf[K]] {
+func typedUUID[K any]() format {
 	type V = UUIDOf[K]
-	f, m := uuidFormat, typeIDTraits[*K]()
-	v := format[V, *V]{
-		name: typedName[*K](f.name), file: f.name, prefix: m.prefix, column: f.column, parse: Parse[V, *V], must: MustParse[V, *V],
-		parts: func(t *testing.T, v vector, id V) {
-			v.Text = id.Untyped().String()
-			checkUUID(t, v, id.Untyped(), id.Time, id.Version())
-		},
-		random:   func(r *rand.Rand) V { return V(f.random(r)) },
-		orderKey: func(id V) []byte { return id[:] }, textOrders: true, byteOrders: true,
-		badScan: f.badScan, goodScan: f.goodScan, badText: f.badText, badJSON: f.badJSON,
+	v := derived(uuidFormat, typedName[*K](uuidFormat.name), typeIDTraits[*K]().prefix,
+		func(id anyID) anyID { return id.(V).Untyped() }, func(id anyID) anyID { return V(id.(UUID)) })
+	v.parts = func(t *testing.T, v vector, boxed anyID) {
+		id := boxed.(V)
+		v.Text = id.Untyped().String()
+		checkUUID(t, v, id.Untyped(), id.Time, id.Version())
 	}
-	if m.prefix == "" {
+	return formatOf(prefixedUUID(v), Parse[V, *V], MustParse[V, *V])
+}
+
+// prefixedUUID adds texts to the format of a key, which is derived from UUID's.
+func prefixedUUID(v format) format {
+	f := uuidFormat
+	v.badText, v.badJSON = f.badText, f.badJSON
+	if v.prefix == "" {
 		return v
 	}
 	v.goodScan, v.badText = nil, []bad{
-		{"", ErrSyntax, -1}, {m.prefix, ErrSyntax, -1}, {"01fwhe4ydgfk1shh6w1g60eecf", ErrSyntax, -1}, {"other_01fwhe4ydgfk1shh6w1g60eecf", ErrSyntax, -1},
-		{m.prefix + "01fwhe4ydgfk1shh6w1g60eec", ErrSyntax, -1}, {m.prefix + "01fwhe4ydgfk1shh6w1g60eecff", ErrSyntax, -1},
-		{m.prefix + "01fwhe4ydgfk1shh6w1g60eecF", ErrSyntax, len(m.prefix) + 25}, {m.prefix + "81fwhe4ydgfk1shh6w1g60eecf", ErrSyntax, len(m.prefix)},
-		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, -1}, {m.prefix + "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, -1},
+		{"", ErrSyntax, -1}, {v.prefix, ErrSyntax, -1}, {"01fwhe4ydgfk1shh6w1g60eecf", ErrSyntax, -1}, {"other_01fwhe4ydgfk1shh6w1g60eecf", ErrSyntax, -1},
+		{v.prefix + "01fwhe4ydgfk1shh6w1g60eec", ErrSyntax, -1}, {v.prefix + "01fwhe4ydgfk1shh6w1g60eecff", ErrSyntax, -1},
+		{v.prefix + "01fwhe4ydgfk1shh6w1g60eecF", ErrSyntax, len(v.prefix) + 25}, {v.prefix + "81fwhe4ydgfk1shh6w1g60eecf", ErrSyntax, len(v.prefix)},
+		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, -1}, {v.prefix + "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, -1},
 	}
 	for _, g := range f.goodScan {
 		var id UUID
