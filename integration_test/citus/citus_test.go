@@ -19,15 +19,15 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-// Three tests at a time, since they wait for locks and for other servers.
-func TestMain(m *testing.M) { pgtest.MainParallel(m, 3) }
+// Tests run one after another: adding a node to a cluster writes all roles of the server, and fails
+// if another session changes one.
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // must is pgtest.Must.
 var must = pgtest.Must
 
 // installed runs f on a cluster with sortkey installed through the coordinator.
 func installed(t *testing.T, f func(t *testing.T, c *pgtest.Cluster)) {
-	t.Parallel()
 	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
 		must(t, migrations.Up(t.Context(), c.SQL(t), migrations.Config{}))
 		must(t, migrations.Check(t.Context(), c.SQL(t), migrations.Config{}))
@@ -38,7 +38,6 @@ func installed(t *testing.T, f func(t *testing.T, c *pgtest.Cluster)) {
 // All functions reject a connection to a worker, with advice to connect to the
 // coordinator. They don't change the worker, before or after the installation.
 func TestWorker(t *testing.T) {
-	t.Parallel()
 	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
 		worker := c.Workers[0]
 		var config migrations.Config

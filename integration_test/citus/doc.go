@@ -30,5 +30,5 @@
 //
 // # Cost
 //
-// About a minute, on three containers. Three tests run at a time. Nothing runs with -short.
+// About a minute, on three containers. Nothing runs with -short.
 package citus

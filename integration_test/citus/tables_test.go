@@ -269,7 +269,6 @@ func TestMove(t *testing.T) {
 // Keys of all formats spread evenly over 32 shards, whether a program creates them in a
 // burst or one per second.
 func TestSpread(t *testing.T) {
-	t.Parallel()
 	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
 		c.Exec(t, `create table bigints (id bigint primary key);
 			select create_distributed_table('bigints', 'id', shard_count => 32);
