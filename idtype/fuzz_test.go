@@ -23,60 +23,60 @@ func FuzzTypeID(f *testing.F)      { typedUUID[prefixed]().fuzz(f) }
 
 // fuzz passes random bytes to all functions that read an ID. If they return an error, the
 // receiver must be unchanged. Otherwise the ID must be written back as the same bytes.
-func (format format) fuzz(f *testing.F) {
-	for _, v := range vectors(f, cmp.Or(format.file, format.name)) {
+func (f format) fuzz(target *testing.F) {
+	for _, v := range vectors(target, cmp.Or(f.file, f.name)) {
 		b, err := hex.DecodeString(v.Binary)
 		if err != nil {
-			f.Fatal(err)
+			target.Fatal(err)
 		}
 		for _, seed := range []string{v.Text, v.Padded, v.JSON, v.SQL, string(b)} {
-			f.Add([]byte(seed))
+			target.Add([]byte(seed))
 		}
 	}
-	for _, b := range format.badText {
-		f.Add([]byte(b.in))
+	for _, b := range f.badText {
+		target.Add([]byte(b.in))
 	}
-	for _, b := range format.badJSON {
-		f.Add([]byte(b.in))
+	for _, b := range f.badJSON {
+		target.Add([]byte(b.in))
 	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		format.fuzzRead(t, in, "Parse", func(p receiver) error {
-			id, err := format.parse(string(in))
+	target.Fuzz(func(t *testing.T, in []byte) {
+		f.fuzzRead(t, in, "Parse", func(p receiver) error {
+			id, err := f.parse(string(in))
 			if err == nil {
 				reflect.ValueOf(p).Elem().Set(reflect.ValueOf(id))
 			}
 			return err
 		}, func(id anyID) bool {
-			return id.String() == string(in) || len(in) == uid60MaxDigits && format.name == "UID60"
+			return id.String() == string(in) || len(in) == uid60MaxDigits && f.name == "UID60"
 		})
-		format.fuzzRead(t, in, "UnmarshalText", func(p receiver) error { return p.UnmarshalText(in) }, func(id anyID) bool {
-			same, err := format.parse(string(in))
+		f.fuzzRead(t, in, "UnmarshalText", func(p receiver) error { return p.UnmarshalText(in) }, func(id anyID) bool {
+			same, err := f.parse(string(in))
 			return err == nil && same == id
 		})
-		format.fuzzRead(t, in, "UnmarshalBinary", func(p receiver) error { return p.UnmarshalBinary(in) }, func(id anyID) bool {
+		f.fuzzRead(t, in, "UnmarshalBinary", func(p receiver) error { return p.UnmarshalBinary(in) }, func(id anyID) bool {
 			b, err := id.AppendBinary(nil)
 			return err == nil && string(b) == string(in)
 		})
-		format.fuzzRead(t, in, "UnmarshalJSON", func(p receiver) error { return p.UnmarshalJSON(in) }, func(id anyID) bool {
+		f.fuzzRead(t, in, "UnmarshalJSON", func(p receiver) error { return p.UnmarshalJSON(in) }, func(id anyID) bool {
 			s, quoted := unquote(in)
-			again, err := format.parse(string(s))
+			again, err := f.parse(string(s))
 			column, _ := id.Value()
 			_, isText := column.(string)
 			return string(in) == jsonNull && id.IsZero() || err == nil && again == id ||
 				quoted == isText && strings.EqualFold(string(s), fmt.Sprint(column))
 		})
 		for what, src := range map[string]any{"Scan(string)": string(in), "Scan([]byte)": in} {
-			format.fuzzRead(t, in, what, func(p receiver) error { return p.Scan(src) }, func(id anyID) bool {
+			f.fuzzRead(t, in, what, func(p receiver) error { return p.Scan(src) }, func(id anyID) bool {
 				v, err := id.Value()
-				again := receive(format.zero)
+				again := receive(f.zero)
 				return err == nil && again.Scan(v) == nil && received(again) == id
 			})
 		}
 	})
 }
 
-func (format format) fuzzRead(t *testing.T, in []byte, what string, read func(receiver) error, taken func(anyID) bool) {
-	was := format.other()
+func (f format) fuzzRead(t *testing.T, in []byte, what string, read func(receiver) error, taken func(anyID) bool) {
+	was := f.other()
 	p := receive(was)
 	err := read(p)
 	id := received(p)
