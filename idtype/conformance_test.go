@@ -24,7 +24,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// anyID has the methods of every ID type, and receiver those of a pointer to one. The
+// anyID has the methods of every ID type, and receiver the methods of a pointer to one. The
 // conformance suite is written for them, so that the compiler makes it once, not once per type.
 type anyID interface {
 	fmt.Stringer

@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// eachPair calls f with text in which two adjacent bytes are replaced, at every position
-// and with all pairs of values in CI, a sample of them elsewhere. Parsers read whole
+// eachPair calls f with text in which two adjacent bytes are replaced, at every position and
+// with all pairs of values, or a sample of them if scaledAlone is short. Parsers read whole
 // words, so a byte could carry into its neighbour.
 func eachPair(text string, f func(s []byte)) {
 	s := []byte(text)

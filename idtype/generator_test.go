@@ -382,7 +382,7 @@ func (s subject) testFillCancelled(t *testing.T) {
 // testTime checks that the IDs have the time of the real clock.
 func (s subject) testTime(t *testing.T) {
 	g := s.new(t, s.options())
-	for range 20 {
+	for range scaled(5, 20) {
 		time.Sleep(2 * time.Millisecond)
 		before := time.Now()
 		at := s.at(Must(g.Next()))
@@ -411,7 +411,7 @@ func (s subject) testCrowd(t *testing.T) {
 			seen[id] = true
 		}
 	}
-	const callers, calls = 500, 8
+	callers, calls := 500, scaled(2, 8)
 	block := max(s.capacity()/20, 1)
 	for w := range callers {
 		wg.Go(func() {

@@ -81,36 +81,40 @@ func (s subject) testShared(t *testing.T) {
 		wg.Wait()
 	})
 
-	// A start bound of one generator holds for all, and MaxWait for its generator only.
-	t.Run("start bound", func(t *testing.T) {
-		a := s.new(t, Options{})
-		before := Must(a.Next())
-		impatient := Must(s.make(Options{MaxWait: -1}))
-		bound := time.Now().Add(300 * time.Millisecond)
-		c := Must(s.make(Options{NotBefore: bound, MaxWait: time.Minute}))
-		waits := make(chan record, 1)
-		go func() { waits <- Must(c.Next()) }()
-		await(t, "a wait", func() bool { return stats(a).Waits > 0 })
-		for range 2 {
-			if id, err := impatient.Next(); !errors.Is(err, ErrClockBackwards) && time.Now().Before(bound) {
-				t.Errorf("before the bound, with a negative MaxWait: %v, %v", id, err)
-			}
+	// A start bound of one generator holds for all, and MaxWait for its generator only. In a
+	// bubble, no call is too late for the bound.
+	t.Run("start bound", func(t *testing.T) { bubble(t, utc("2026-11-21T10:11:12.344Z"), s.testSharedBound) })
+}
+
+func (s subject) testSharedBound(t *testing.T) {
+	t.Cleanup(forget)
+	a := s.new(t, Options{})
+	before := Must(a.Next())
+	impatient := Must(s.make(Options{MaxWait: -1}))
+	bound := time.Now().Add(300 * time.Millisecond)
+	c := Must(s.make(Options{NotBefore: bound, MaxWait: time.Minute}))
+	waits := make(chan record, 1)
+	go func() { waits <- Must(c.Next()) }()
+	await(t, "a wait", func() bool { return stats(a).Waits > 0 })
+	for range 2 {
+		if id, err := impatient.Next(); !errors.Is(err, ErrClockBackwards) || !time.Now().Before(bound) {
+			t.Errorf("before the bound, with a negative MaxWait: %v, %v", id, err)
 		}
-		if id := <-waits; !s.at(id).After(bound) {
-			t.Errorf("an ID of %v, want one after the bound %v", s.at(id), bound)
-		}
-		if id := Must(a.Next()); !s.at(id).After(bound) || id.unit <= before.unit {
-			t.Errorf("an ID of %v, want one after the bound %v", s.at(id), bound)
-		}
-		// A bound that has passed changes nothing but the current unit.
-		for _, bound := range []time.Time{time.Now(), time.Now().Add(-time.Hour), {}} {
-			b := Must(s.make(Options{NotBefore: bound, MaxWait: time.Minute}))
-			continueEachOther[record](t, a, b)
-		}
-		if g, err := s.make(Options{NotBefore: s.end().Add(s.step)}); !errors.Is(err, ErrTimeExhausted) {
-			t.Errorf("with a bound past the end: %v, %v", g, err)
-		}
-	})
+	}
+	if id := <-waits; !s.at(id).After(bound) {
+		t.Errorf("an ID of %v, want one after the bound %v", s.at(id), bound)
+	}
+	if id := Must(a.Next()); !s.at(id).After(bound) || id.unit <= before.unit {
+		t.Errorf("an ID of %v, want one after the bound %v", s.at(id), bound)
+	}
+	// A bound that has passed changes nothing but the current unit.
+	for _, bound := range []time.Time{time.Now(), time.Now().Add(-time.Hour), {}} {
+		b := Must(s.make(Options{NotBefore: bound, MaxWait: time.Minute}))
+		continueEachOther[record](t, a, b)
+	}
+	if g, err := s.make(Options{NotBefore: s.end().Add(s.step)}); !errors.Is(err, ErrTimeExhausted) {
+		t.Errorf("with a bound past the end: %v, %v", g, err)
+	}
 }
 
 // Generators share only a sequence of the same layout and number, and only if both use the

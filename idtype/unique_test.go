@@ -272,7 +272,7 @@ func (s subject) testSteppingWall(t *testing.T) {
 		t.Run(fmt.Sprint("anchored=", anchored), func(t *testing.T) {
 			await(t, "a step back", func() bool { // a busy machine may miss the steps
 				o := Options{clock: runningClock(max(4e6/s.second(), 10), anchored, off)}
-				stats := s.mintFor(t, o, scaled[time.Duration](100, 300)*time.Millisecond)
+				stats := s.mintFor(t, o, scaled[time.Duration](25, 300)*time.Millisecond)
 				return t.Failed() || stats.ClockRegressions > 0 && (!s.toggles || stats.TickTocks > 0)
 			})
 		})
@@ -312,7 +312,7 @@ func TestUniqueOnJumpingWall(t *testing.T) {
 func TestUniqueOnRealClock(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
 	var wg sync.WaitGroup
-	d := scaled(time.Second/2, 5*time.Second)
+	d := scaled(time.Second/4, 5*time.Second)
 	for _, o := range []Options{{}, {Clock: time.Now}} {
 		wg.Go(func() { snowflakeSubject(SnowflakeLayout{}, 21, 10).mintFor(t, o, d) })
 		wg.Go(func() { siSubject(5, 8, 21).mintFor(t, o, d) })
