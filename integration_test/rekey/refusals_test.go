@@ -232,9 +232,9 @@ func testFindings(t *testing.T, tables string, spec func() rekey.Spec, list []fi
 				pools[path].SetMaxOpenConns(1)
 			}
 		}
-		changed := true // the tables aren't those of the test
-		for _, f := range list {
-			if j.db.Version < f.since {
+		changed := true // the tables differ from the tables of the test
+		for i, f := range list {
+			if j.db.Version < f.since || testing.Short() && i%8 != 0 {
 				continue
 			}
 			t.Run(f.name, func(t *testing.T) {
