@@ -102,13 +102,15 @@ else echo "NOT RUN: unit tests for 386, because this machine runs no 386 program
 endef
 
 integration: ## all integration tests
-	@# The packages of leases wait for a server with a timeout, so they run after all are compiled.
+	@# The packages of leases wait for a server with a timeout, so they run after all are compiled. The load test in ./service
+	@# measures how long faults last, so it runs alone.
 	@# CI uses the race detector there. The other packages would take twice as long with it.
 	@cd integration_test && $(call report,\
 	leases=/\($(subst $() ,\|,$(LEASES))\)\$$; \
 	run -count=1 $(filter-out $(LEASES:%=./%),$(FIRST:%=./%)) $$(go list ./... | grep -v "$$leases"); \
 	run $(RACE) -exec true $(LEASES:%=./%) >/dev/null; \
-	run -count=1 $(RACE) -p 4 $(LEASES:%=./%);)
+	run -count=1 $(RACE) -p 3 $(filter-out ./service,$(LEASES:%=./%)); \
+	run -count=1 $(RACE) ./service;)
 
 newest: ## unit tests, and integration tests of pgx, GORM and database/sql, with the newest Go
 	@$(call report,export GOTOOLCHAIN=$(NEWEST_GO); run -short ./... $(addprefix ./integration_test/,databasesql pgx gorm);)
