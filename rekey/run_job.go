@@ -243,12 +243,15 @@ func (j *job) lock(ctx context.Context, tx *sql.Tx, a action, statement string) 
 	if strings.HasSuffix(statement, weakLock) {
 		return run("(4000 + 1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval))::integer::text", "'0'", statement)
 	}
-	err := j.retry(ctx, a, func(int) error {
+	return j.retry(ctx, a, func(int) error {
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT attempt"); err != nil {
 			return err
 		}
 		began := time.Now()
 		err := run(perTable, sum, statement)
+		if err == nil { // The statement that ends the limit of the sum is subject to it.
+			err = run(perTable, "'0'", "RELEASE SAVEPOINT attempt")
+		}
 		if sqlState(err) == pgerror.QueryCanceled && time.Since(began) >= 3*j.o.LockTimeout {
 			err = slowLock{err} // not pg_cancel_backend
 		}
@@ -259,10 +262,6 @@ func (j *job) lock(ctx context.Context, tx *sql.Tx, a action, statement string) 
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return run(perTable, "'0'", "RELEASE SAVEPOINT attempt")
 }
 
 // A slowLock is an attempt that statement_timeout has ended, which is like lock_timeout.
