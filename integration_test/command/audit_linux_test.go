@@ -16,7 +16,7 @@ func TestAuditMemory(t *testing.T) {
 			INSERT INTO big SELECT sortkey.snowflake_floor(timestamptz '2021-02-01Z' + g * interval '1 min') + (g %% 1024 << 12), '2030-01-01' FROM generate_series(1, %d) g;
 			INSERT INTO big SELECT 583, timestamptz '2021-01-01Z' + g * interval '1 min' FROM generate_series(1, 100000) g; -- one ID
 			CREATE INDEX ON big (id); ANALYZE big; SELECT sortkey.reserve_node('snowflake', 7, 'tests')`, rows))
-		c := command(db, "audit big.id --type snowflake --created-at created_at -o json")
+		c := command(t, db, "audit big.id --type snowflake --created-at created_at -o json")
 		a := parseAudit(t, finish(t, c))
 		if a.Rows != int64(rows)+100_000 || len(a.counts()) < 3 {
 			t.Errorf("got %d rows and %q", a.Rows, a.counts())

@@ -472,7 +472,7 @@ func TestAuditConcurrentInserts(t *testing.T) {
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g * 2 FROM generate_series(1, 3000) g`)
 		conn, probe := db.Conn(t), db.Conn(t)
-		end := start(t, command(db, "audit big --type snowflake --rate 1000 --batch 100 -o json"))
+		end := start(t, command(t, db, "audit big --type snowflake --rate 1000 --batch 100 -o json"))
 		awaitSession(t, probe, readsBatches+" AND state = 'idle'")
 		tx, err := conn.Begin(t.Context())
 		pgtest.Must(t, err)

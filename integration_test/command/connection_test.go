@@ -96,7 +96,7 @@ func TestTerminated(t *testing.T) {
 		probe := db.Conn(t)
 		for line, table := range map[string]string{"nodes list": "sortkey.node_lease", "doctor": "sortkey.layout"} {
 			release := hold(t, db, "LOCK TABLE "+table)
-			end := start(t, command(db, line))
+			end := start(t, command(t, db, line))
 			awaitSession(t, probe, waits)
 			db.Exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sortkey' AND datname = current_database()")
 			wantFailure(t, end(), 2, "terminating connection due to administrator command")
@@ -126,7 +126,7 @@ func TestInterrupt(t *testing.T) {
 		probe := db.Conn(t)
 		t.Run("migrate", func(t *testing.T) {
 			defer hold(t, db, "SELECT pg_advisory_lock(hashtextextended('sortkey migrations of keys', 0))")()
-			up := command(db, "migrate up --schema keys")
+			up := command(t, db, "migrate up --schema keys")
 			end := start(t, up)
 			awaitSession(t, probe, waits)
 			interrupt(t, probe, up, end)
@@ -139,7 +139,7 @@ func TestInterrupt(t *testing.T) {
 			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 			pgtest.Must(t, err)
 			defer out.Close()
-			run := command(db, "partitions run --lock-timeout 24h")
+			run := command(t, db, "partitions run --lock-timeout 24h")
 			run.Stdout = out
 			end := start(t, run)
 			awaitSession(t, probe, waits)
@@ -158,7 +158,7 @@ func TestInterrupt(t *testing.T) {
 		t.Run("audit", func(t *testing.T) {
 			db.Exec(t, "CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g FROM generate_series(1, 20000) g")
 			slow := func() (c *exec.Cmd, end func() result) {
-				c = command(db, "audit big --type snowflake --rate 100")
+				c = command(t, db, "audit big --type snowflake --rate 100")
 				end = start(t, c)
 				awaitSession(t, probe, readsBatches)
 				return c, end
@@ -179,7 +179,7 @@ func TestInterrupt(t *testing.T) {
 func TestInterruptOnTerminal(t *testing.T) {
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g FROM generate_series(1, 20000) g; ANALYZE big")
-		audit := command(db, "audit big --type snowflake --rate 1000")
+		audit := command(t, db, "audit big --type snowflake --rate 1000")
 		var out strings.Builder
 		audit.Stdout = &out
 		shown, code := onTerminal(t, audit, "rows/s", ctrlC)
@@ -192,6 +192,6 @@ func TestInterruptOnTerminal(t *testing.T) {
 
 // If the reader of its output ends, the command ends with SIGPIPE, as others do.
 func TestEndOfPipe(t *testing.T) {
-	r := finish(t, exec.Command("bash", "-c", `"$0" new -n 1000000 | head -1 >/dev/null; echo "${PIPESTATUS[@]}"`, binary))
+	r := finish(t, exec.Command("bash", "-c", `"$0" new -n 1000000 | head -1 >/dev/null; echo "${PIPESTATUS[@]}"`, pgtest.Command(t)))
 	wantSame(t, r, result{out: "141 0\n"})
 }

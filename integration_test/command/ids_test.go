@@ -16,7 +16,7 @@ import (
 // TestIDsPipe generates IDs, converts them and inspects the result in a pipe.
 func TestIDsPipe(t *testing.T) {
 	start := time.Now().Add(-time.Millisecond)
-	pipe := exec.Command("sh", "-c", `"$0" new -n 1000 --node 37 | "$0" inspect --form hex | "$0" inspect -o json`, binary)
+	pipe := exec.Command("sh", "-c", `"$0" new -n 1000 --node 37 | "$0" inspect --form hex | "$0" inspect -o json`, pgtest.Command(t))
 	r := finish(t, pipe)
 	if r.code != 0 || r.errs != "" || strings.Count(r.out, "\n") != 1000 {
 		t.Fatalf("code %d, %d lines, errors %s", r.code, strings.Count(r.out, "\n"), r.errs)

@@ -21,11 +21,7 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// binary is the path of the built command.
-var binary string
-
 func TestMain(m *testing.M) {
-	binary = pgtest.BuildCommand()
 	pgtest.MainParallel(m, 6, TestConnectionErrors, TestPrivileges, TestIDsInSQL, TestMigrate, TestNodesReserve, TestPartitionsRun, TestAuditFindings, TestDoctor, TestDoctorWithoutInstallation, TestRekeyText)
 }
 
@@ -42,8 +38,9 @@ type result struct {
 
 // command returns the command for a line of arguments, and more arguments that may contain
 // spaces, with a database or, if db is nil, without one.
-func command(db *pgtest.DB, line string, more ...string) *exec.Cmd {
-	c := exec.Command(binary, append(strings.Fields(line), more...)...)
+func command(t *testing.T, db *pgtest.DB, line string, more ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(pgtest.Command(t), append(strings.Fields(line), more...)...)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TZ=UTC"}
 	if db != nil {
 		c.Env = append(c.Env, "DATABASE_URL="+db.URL)
@@ -54,7 +51,7 @@ func command(db *pgtest.DB, line string, more ...string) *exec.Cmd {
 // sortkey runs the command to its end.
 func sortkey(t *testing.T, db *pgtest.DB, line string, more ...string) result {
 	t.Helper()
-	return finish(t, command(db, line, more...))
+	return finish(t, command(t, db, line, more...))
 }
 
 // start starts a command. The function that it returns waits for the end.

@@ -172,12 +172,12 @@ func TestMigrateConfirmation(t *testing.T) {
 			{"sortkey\n", 0, `^sortkey\nremoved (?s:.*)removed 1 schema\n$`},
 		} {
 			must(t, db, "migrate check") // no other answer has removed anything
-			shown, code := onTerminal(t, command(db, "migrate down"), prompt, tt.answer)
+			shown, code := onTerminal(t, command(t, db, "migrate down"), prompt, tt.answer)
 			if rest, ok := strings.CutPrefix(shown, question); code != tt.code || !ok || !regexp.MustCompile(tt.want).MatchString(rest) {
 				t.Errorf("answer %q: code %d, %q", tt.answer, code, shown)
 			}
 		}
-		if shown, code := onTerminal(t, command(db, "migrate down"), prompt, ""); code != 0 || shown != "nothing to do: schema sortkey has no migrations\n" {
+		if shown, code := onTerminal(t, command(t, db, "migrate down"), prompt, ""); code != 0 || shown != "nothing to do: schema sortkey has no migrations\n" {
 			t.Errorf("nothing installed: code %d, %q", code, shown)
 		}
 	})

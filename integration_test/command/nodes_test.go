@@ -59,7 +59,7 @@ func TestNodesList(t *testing.T) {
 			t.Errorf("got findings %v", findings)
 		}
 		wantMatch(t, must(t, db, "nodes list"), `^ problem pool snowflake: fenced: .* \[pool-fenced\]$`, `^ warning number 1 of pool snowflake: high-water mark 1h\d+m\d+s ahead .* \[mark-ahead\]$`, `^ → correct the clock of orders 2$`)
-		abroad := command(db, "nodes list -o json")
+		abroad := command(t, db, "nodes list -o json")
 		abroad.Env = append(abroad.Env, "TZ=Asia/Kolkata")
 		wantParts(t, finish(t, abroad).out, `"2999-01-02T03:04:05Z"`)
 
@@ -160,7 +160,7 @@ func TestNodesReserve(t *testing.T) {
 
 		var ends []func() result
 		for range 8 {
-			ends = append(ends, start(t, command(db, "nodes reserve spread64 --note site -o json")))
+			ends = append(ends, start(t, command(t, db, "nodes reserve spread64 --note site -o json")))
 		}
 		var numbers []int
 		for _, end := range ends {

@@ -82,7 +82,7 @@ func session(t *testing.T, db *pgtest.DB, dir, script string) string {
 		b.WriteString(line)
 		c := exec.Command("bash", "-c", prompted)
 		c.Dir = dir
-		c.Env = []string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH"), "HOME=" + dir, "TZ=UTC", "DATABASE_URL=" + db.URL}
+		c.Env = []string{"PATH=" + filepath.Dir(pgtest.Command(t)) + ":" + os.Getenv("PATH"), "HOME=" + dir, "TZ=UTC", "DATABASE_URL=" + db.URL}
 		out, _ := c.CombinedOutput()
 		out = bytes.ReplaceAll(out, []byte(db.Name), []byte("shop"))
 		b.Write(out)

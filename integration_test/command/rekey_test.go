@@ -70,7 +70,7 @@ func TestRekey(t *testing.T) {
 		db.Exec(t, "DROP INDEX late")
 		wantFailure(t, sortkey(t, db, "rekey contract"), 2, "standard input is not a terminal, so contract cannot ask for confirmation: pass --yes")
 		question := "Contract drops the old keys of orders in database " + db.Name + ", permanently. No program of the old version may run.\nTo continue, type the name of the schema: "
-		if shown, code := onTerminal(t, command(db, "rekey contract"), "type the name of the schema: ", "yes\n"); code != 2 || shown != question+"yes\nsortkey: contract changed nothing: want the name of the schema, rekeyed, got \"yes\"\n" {
+		if shown, code := onTerminal(t, command(t, db, "rekey contract"), "type the name of the schema: ", "yes\n"); code != 2 || shown != question+"yes\nsortkey: contract changed nothing: want the name of the schema, rekeyed, got \"yes\"\n" {
 			t.Errorf("another answer: code %d, %q", code, shown)
 		}
 		wantFields(t, objects(t, must(t, db, "rekey status -o json"))[0], `{"next": "contract", "action": "look for new objects on the old columns"}`)
@@ -94,7 +94,7 @@ func TestRekeyText(t *testing.T) {
 		must(t, db, "rekey expand", file)
 		must(t, db, "rekey backfill")
 		must(t, db, "rekey validate")
-		shown, code := onTerminal(t, command(db, "rekey contract"), "type the name of the schema: ", "rekeyed\n")
+		shown, code := onTerminal(t, command(t, db, "rekey contract"), "type the name of the schema: ", "rekeyed\n")
 		if code != 0 || !strings.Contains(shown, "type the name of the schema: rekeyed\ncompare the keys of all rows in ") || !strings.Contains(shown, "drop schema rekeyed in ") {
 			t.Errorf("the name: code %d, %q", code, shown)
 		}

@@ -99,10 +99,9 @@ func TestRules(t *testing.T) {
 		options   dbhealth.Options
 		own       bool     // needs its own database, since restore and pgtest don't undo its changes
 		one       bool     // reads no catalogs, so one version of Postgres is enough
-		short     bool     // runs with -short
 		want      []string // patterns for the beginnings of the findings
 	}{
-		{name: "healthy", short: true, sql: withDefault + partitioned + maintained + `INSERT INTO t SELECT FROM generate_series(1, 100);
+		{name: "healthy", sql: withDefault + partitioned + maintained + `INSERT INTO t SELECT FROM generate_series(1, 100);
 			CREATE TABLE r (id bigint PRIMARY KEY, t bigint REFERENCES t); INSERT INTO r SELECT 1, max(id) FROM t; CREATE TABLE small (id integer PRIMARY KEY); CREATE TABLE s (small smallint REFERENCES small);
 			CREATE TABLE v (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7()); INSERT INTO v SELECT FROM generate_series(1, 100);
 			CREATE TABLE log (id uuid DEFAULT sortkey.next_sno(0, 7), t sortkey.snowflake); SELECT sortkey.reserve_node('sno', 7, 'x'); INSERT INTO log (t) SELECT id FROM t, generate_series(1, 2);
@@ -111,7 +110,7 @@ func TestRules(t *testing.T) {
 		{name: "clock", one: true, options: dbhealth.Options{Now: func() time.Time { return time.Now().Add(-10 * time.Second) }}, want: []string{`clock-skew problem the server's clock: 1\d(\.\d+)?s ahead of`}},
 		{name: "another schema", one: true, options: dbhealth.Options{Config: migrations.Config{Schema: "keys"}}, want: []string{"not-installed problem schema keys: "}},
 		{name: "migration", own: true, one: true, sql: `DELETE FROM sortkey.revision WHERE version = 5`, want: []string{"migration-missing problem schema sortkey: 8 of 9 migrations"}},
-		{name: "layout", one: true, short: true, options: dbhealth.Options{Config: migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(1288834974657)}}}, want: []string{"layout-differs problem schema sortkey: its Snowflake layout is "}},
+		{name: "layout", one: true, options: dbhealth.Options{Config: migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(1288834974657)}}}, want: []string{"layout-differs problem schema sortkey: its Snowflake layout is "}},
 		{name: "newer migration", own: true, one: true, sql: `INSERT INTO sortkey.revision VALUES (99, 'future')`,
 			want: []string{"migration-missing warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 9 → upgrade the command"}},
 		{name: "restore without data", own: true, one: true, sql: `DELETE FROM sortkey.layout`,
@@ -119,20 +118,20 @@ func TestRules(t *testing.T) {
 		{name: "unknown layout", own: true, one: true, sql: `UPDATE sortkey.layout SET layout = 'new'`, want: []string{`not-installed problem schema sortkey: unknown Snowflake layout "new"`}},
 		{name: "object", own: true, sql: `DROP FUNCTION sortkey.sno_at`, want: []string{"object-missing problem schema sortkey: function sortkey.sno_at is missing"}},
 
-		{name: "sequence ahead", short: true, sql: `SELECT setval('sortkey_internal.snowflake_clock', sortkey.snowflake_floor(clock_timestamp() + interval '1 day')), sortkey.reserve_node('snowflake', 1, 'x');
+		{name: "sequence ahead", sql: `SELECT setval('sortkey_internal.snowflake_clock', sortkey.snowflake_floor(clock_timestamp() + interval '1 day')), sortkey.reserve_node('snowflake', 1, 'x');
 				DO $$ BEGIN PERFORM sortkey.next_snowflake(1); RAISE 'next_snowflake returned'; EXCEPTION WHEN OTHERS THEN IF SQLERRM !~ 'is behind' THEN RAISE; END IF; END $$`,
 			want: []string{`generator-ahead problem next_snowflake: fails until .* UTC \((1 day|23 hours) from now\): .* → wait until then\. If you can't wait: reserve .* next_snowflake\(5\); end all sessions, .* SELECT setval\('sortkey_internal\.snowflake_clock', 1\)`}},
 		{name: "sequence of uid60 ahead", sql: `SELECT setval('sortkey_internal.uid60_clock', sortkey.uid60_floor(clock_timestamp() + interval '1 day') << 3)`,
 			want: []string{"generator-ahead problem next_uid60: fails until .* → wait until then: a reset"}},
 		{name: "sequence of sno ahead", sql: `SELECT setval('sortkey_internal.sno_clock', (extract(epoch FROM clock_timestamp() + interval '1 day' - '2010-01-01Z') * 250)::bigint << 24)`,
 			want: []string{`generator-ahead problem next_sno: fails until .* UTC \((1 day|23 hours) from now\): .* such as next_sno\(0, 5\); end all sessions`}},
-		{name: "sequence set back", short: true, sql: withDefault + `INSERT INTO t SELECT FROM generate_series(1, 10); SELECT setval('sortkey_internal.snowflake_clock', 1)`,
+		{name: "sequence set back", sql: withDefault + `INSERT INTO t SELECT FROM generate_series(1, 10); SELECT setval('sortkey_internal.snowflake_clock', 1)`,
 			want: []string{`generator-behind warning public\.t\.id: has a key of .* with the node number of a default, and the last ID of next_snowflake is of 2021-01-01 .*: its sequence was set back`}},
 		{name: "sequence set back, with keys of the future", sql: withDefault + `INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 7))`,
 			want: []string{`generator-behind problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\) with the node number of a default, and .*: the default repeats keys at that time → reserve another`}},
 		{name: "sequence set back, with keys of other types and nodes", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_uid60(), n bigint UNIQUE DEFAULT sortkey.next_spread64(1), v text UNIQUE DEFAULT sortkey.next_uid60());
 			INSERT INTO t SELECT FROM generate_series(1, 10); INSERT INTO t VALUES (-1, NULL, NULL); SELECT setval('sortkey_internal.uid60_clock', 1); SELECT sortkey.reserve_node('spread64', 1, 'x')`},
-		{name: "keys of the future", short: true, sql: withDefault + `CREATE TABLE u (id uuid PRIMARY KEY DEFAULT sortkey.next_sno(0, 7)); SELECT sortkey.reserve_node('sno', 7, 'x');
+		{name: "keys of the future", sql: withDefault + `CREATE TABLE u (id uuid PRIMARY KEY DEFAULT sortkey.next_sno(0, 7)); SELECT sortkey.reserve_node('sno', 7, 'x');
 				INSERT INTO u VALUES (DEFAULT), (sortkey.sno_at(now() + interval '1 day', 5, 0, 8)); INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 8))`,
 			want: []string{`key-ahead problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\): a clock was wrong → find the program`, `key-ahead problem public\.u\.id: has a key of`}},
 		{name: "subscribed sequence", own: true, sql: `CREATE SUBSCRIPTION shop CONNECTION 'dbname=none' PUBLICATION p WITH (connect = false); SET allow_system_table_mods = on;
@@ -169,15 +168,15 @@ func TestRules(t *testing.T) {
 			want: []string{`setting-unreserved warning reservation: number 5 is not reserved in any pool.* → run sortkey nodes reserve POOL 5,`, `node-unreserved problem column public\.t\.id: uses unreserved number 5 of pool snowflake from the setting`}},
 		{name: "setting reserved in a misspelled pool", one: true, sql: `ALTER DATABASE DB SET sortkey.node = 30; SELECT sortkey.reserve_node('snowflake_si', 30, 'x'), sortkey.reserve_node('spread64', 31, 'x')`,
 			want: []string{"setting-unreserved warning reservation: number 30 is not reserved in any pool"}},
-		{name: "no setting", short: true, sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake())`,
+		{name: "no setting", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake())`,
 			want: []string{`node-missing problem column public\.t\.id: needs the setting sortkey\.node, which is missing → choose a number N .* ALTER DATABASE DB SET sortkey\.node = N`}},
-		{name: "unreserved number", short: true, sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7), u bigint UNIQUE DEFAULT sortkey.next_snowflake(7))`, want: []string{"node-unreserved problem column public.t.id \\(and 1 more\\): uses unreserved number 7 "}},
+		{name: "unreserved number", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7), u bigint UNIQUE DEFAULT sortkey.next_snowflake(7))`, want: []string{"node-unreserved problem column public.t.id \\(and 1 more\\): uses unreserved number 7 "}},
 		{name: "computed number", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2))`, want: []string{"node-opaque warning node numbers: 1 default doesn't pass a literal"}},
 
 		{name: "full pool", one: true, sql: `INSERT INTO sortkey.node_pool (name, size, layout) VALUES ('own', 1, 'l'); INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('own', 0, 'x')`, want: []string{"pool-exhausted problem pool own: 0 held, 1 reserved, 0 free"}},
 		{name: "claimed pool", one: true, sql: claims("own", 1, "'l'", 1), want: []string{"pool-exhausted problem pool own: 1 held, 0 reserved, 0 free: no other program can start → "}},
-		{name: "almost claimed pool", one: true, short: true, sql: claims("own", 6, "'l'", 5), want: []string{"pool-exhausted warning pool own: 5 held, 0 reserved, 1 free: a rolling deploy"}},
-		{name: "fence", one: true, short: true, sql: claimed + `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 minutes'`,
+		{name: "almost claimed pool", one: true, sql: claims("own", 6, "'l'", 5), want: []string{"pool-exhausted warning pool own: 5 held, 0 reserved, 1 free: a rolling deploy"}},
+		{name: "fence", one: true, sql: claimed + `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 minutes'`,
 			want: []string{`pool-fenced warning pool snowflake: fenced: the server grants no number until .* UTC \((9|10) minutes from now\) → wait`}},
 		{name: "fence of a wrong clock", one: true, sql: claimed + `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 days'`,
 			want: []string{"pool-fenced problem pool snowflake: fenced: .* → the server's clock was ahead when the fence began"}},
@@ -187,7 +186,7 @@ func TestRules(t *testing.T) {
 		{name: "number out of range", one: true, sql: `ALTER DATABASE DB SET sortkey.node = 1024; INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')`,
 			want: []string{"setting-unreserved problem reservation: number 1024 is out of range: snowflake has 0 to 1023 → run ALTER",
 				"reservation-range problem number 1024 of pool snowflake: reserved, but out of range: snowflake has 0 to 1023 → run sortkey nodes release snowflake 1024"}},
-		{name: "mark", one: true, short: true, sql: claimed + `UPDATE sortkey.node_lease SET mark = mark + 3690000`,
+		{name: "mark", one: true, sql: claimed + `UPDATE sortkey.node_lease SET mark = mark + 3690000`,
 			want: []string{`mark-ahead warning number 0 of pool snowflake: high-water mark 1h[01]m\d+s ahead of the server's clock: the clock of a holder was wrong → correct the clock of orders 1`}},
 		{name: "mark of a former holder", one: true, sql: claimed + `UPDATE sortkey.node_lease SET mark = mark + 3690000, holder = NULL, expires_at = NULL`,
 			want: []string{`mark-ahead warning number 0 of pool snowflake: high-water mark 1h[01]m\d+s ahead .* → no program can claim the number until then`}},
@@ -203,7 +202,7 @@ func TestRules(t *testing.T) {
 		{name: "bounds that are no IDs", sql: `CREATE TABLE events (id uuid) PARTITION BY RANGE (id); CREATE TABLE p PARTITION OF events FOR VALUES FROM ('33000000-0000-0000-0000-000000000000') TO ('34000000-0000-0000-0000-000000000000');
 				SELECT sortkey.manage_partitions('events', '1 day', format => 'sno')`,
 			want: []string{`partition-horizon problem public\.events: bounds of partition p.* are not IDs of format sno: .* → Detach that partition`}},
-		{name: "few partitions", short: true, sql: partitioned + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '2 days')`,
+		{name: "few partitions", sql: partitioned + `CALL sortkey.maintain_partitions(at => clock_timestamp() - interval '2 days')`,
 			want: []string{`partition-premake warning public\.events: partitions of 1 day until .*; 2 of 4 partitions ahead are missing → `}},
 		{name: "rows in the default partition", sql: partitioned + maintained + `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`,
 			want: []string{`partition-default warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run sortkey partitions run`}},
@@ -224,9 +223,9 @@ func TestRules(t *testing.T) {
 			_, _ = db.SQL(t).ExecContext(t.Context(), maintained) // fails
 		}, want: []string{`partition-maintenance problem public\.events: the last maintenance of a table with this name failed at step create public\.events_p\d+: cannot create .* a relation with that name exists .* → correct the cause`}},
 
-		{name: "integer references", short: true, sql: withDefault + `CREATE DOMAIN small AS smallint; CREATE TABLE a (t integer REFERENCES t, u small REFERENCES t); CREATE TABLE p (n integer, t integer REFERENCES t) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p DEFAULT`,
+		{name: "integer references", sql: withDefault + `CREATE DOMAIN small AS smallint; CREATE TABLE a (t integer REFERENCES t, u small REFERENCES t); CREATE TABLE p (n integer, t integer REFERENCES t) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p DEFAULT`,
 			want: []string{"int4-reference problem public.a.t: is of type integer, and refers to public.t.id ", "int4-reference problem public.a.u: is of type smallint", "int4-reference problem public.p.t: "}},
-		{name: "duplicates", short: true, sql: `CREATE TABLE t (tenant integer, id sortkey.snowflake, PRIMARY KEY (tenant, id)); INSERT INTO t SELECT n, sortkey.snowflake_at('2026-01-01Z', 1, 1) FROM generate_series(1, 3) n;
+		{name: "duplicates", sql: `CREATE TABLE t (tenant integer, id sortkey.snowflake, PRIMARY KEY (tenant, id)); INSERT INTO t SELECT n, sortkey.snowflake_at('2026-01-01Z', 1, 1) FROM generate_series(1, 3) n;
 				SELECT sortkey.reserve_node('spread64', 7, 'x'); CREATE TABLE u (id bigint DEFAULT sortkey.next_spread64(7)); INSERT INTO u SELECT FROM generate_series(1, 9); INSERT INTO u SELECT * FROM u`,
 			want: []string{"key-duplicate problem public.t.id: has no unique index, and 1 key more than once ", "key-duplicate problem public.u.id: has no unique index, and 9 keys "}},
 		{name: "random UUIDs", sql: `CREATE TABLE t (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7()); INSERT INTO t SELECT FROM generate_series(1, 9); INSERT INTO t VALUES (gen_random_uuid())`,
@@ -244,9 +243,6 @@ func TestRules(t *testing.T) {
 			tested[id] = true
 		}
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
-			if !tt.short {
-				pgtest.ThoroughOnly(t)
-			}
 			t.Parallel()
 			run := installed.EachReused
 			switch {
@@ -347,7 +343,7 @@ func TestUnknown(t *testing.T) {
 // Doctor, check, the lists and the metrics report the same IDs, subjects and remedies.
 func TestViews(t *testing.T) {
 	t.Parallel()
-	binary := pgtest.Build(t, "github.com/sortkey/sortkey/cmd/sortkey")
+	binary := pgtest.Command(t)
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7)); CREATE TABLE r (t integer REFERENCES t);
 			DROP FUNCTION sortkey.sno_at; INSERT INTO sortkey.node_pool (name, size, layout) VALUES ('own', 1, 'l'); INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('own', 0, 'x');`+partitioned)

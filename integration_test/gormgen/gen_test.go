@@ -6,12 +6,10 @@ import (
 	"testing"
 
 	"github.com/sortkey/sortkey/integration_test/internal/gentest"
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
 // TestGen generates package query from the models, and runs the tests in testdata with it.
 func TestGen(t *testing.T) {
-	pgtest.ThoroughOnly(t)
 	generated := filepath.Join(t.TempDir(), "query")
 	if out, err := exec.CommandContext(t.Context(), "go", "run", "./generate", "-out", generated).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -24,11 +24,7 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// binary is the path of the built command.
-var binary string
-
 func TestMain(m *testing.M) {
-	binary = pgtest.BuildCommand()
 	pgtest.MainParallel(m, 4, TestPayload, TestAudit, TestInstall, TestGrants, TestSearchPath, TestRekey, TestState)
 }
 
@@ -295,7 +291,7 @@ func sortkey(args string) call {
 		for _, arg := range strings.Fields(args) {
 			list = append(list, strings.ReplaceAll(arg, "{spec}", w.spec()))
 		}
-		c := exec.CommandContext(ctx, binary, list...)
+		c := exec.CommandContext(ctx, pgtest.Command(w.t), list...)
 		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TZ=UTC", "DATABASE_URL=" + w.url}
 		var out bytes.Buffer
 		c.Stdout, c.Stderr = &out, &out

@@ -146,7 +146,6 @@ func TestServerDefaults(t *testing.T) {
 // 100,000 rows per client find rarer collisions. SnowflakeSI has the same functions as
 // Snowflake, whose template is "generator".
 func TestServerDefaultsManyRows(t *testing.T) {
-	pgtest.ThoroughOnly(t)
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		formats := genFormats()
 		genDefaults(t, db, formats[:1], 40_000)

@@ -15,7 +15,6 @@ import (
 // TestEnt generates the packages shop and notes from their schemas, and runs the tests in
 // testdata with them.
 func TestEnt(t *testing.T) {
-	pgtest.ThoroughOnly(t)
 	dir := t.TempDir()
 	for name, schema := range map[string]string{"shop": "../../../examples/frameworks/entshop", "notes": "./forms"} {
 		pgtest.Must(t, entc.Generate(schema, &gen.Config{

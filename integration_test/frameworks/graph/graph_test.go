@@ -9,12 +9,10 @@ import (
 	"github.com/99designs/gqlgen/codegen/config"
 
 	"github.com/sortkey/sortkey/integration_test/internal/gentest"
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
 // TestGraph generates package graph from the schema, and runs the tests in testdata with it.
 func TestGraph(t *testing.T) {
-	pgtest.ThoroughOnly(t)
 	dir := filepath.Join(t.TempDir(), "graph")
 	generate(t, filepath.Join(dir, "generated.go"))
 	gentest.Run(t, dir, "graph")

@@ -15,13 +15,11 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 
 	"github.com/sortkey/sortkey/integration_test/internal/gentest"
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
 // TestProto generates package pb from order.proto with protoc-gen-go, and runs the tests in
 // testdata with it.
 func TestProto(t *testing.T) {
-	pgtest.ThoroughOnly(t)
 	c := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{"../../../examples/frameworks/web"}}}
 	files, err := c.Compile(t.Context(), "order.proto")
 	must(t, err)

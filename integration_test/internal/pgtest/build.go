@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -17,24 +18,22 @@ func Build(t testing.TB, pkg string) string {
 	return program
 }
 
-// BuildCommand builds the command sortkey for all tests of a package, in its TestMain before
-// [Main], which removes the program, and returns the path.
-func BuildCommand() string {
-	if os.Getenv(watchdogVar) != "" {
-		return "" // the watchdog runs no tests
-	}
-	dir, err := os.MkdirTemp("", "sortkey")
-	if err != nil {
-		panic(err)
-	}
-	atEnd(func() error { return os.RemoveAll(dir) })
-	program, err := build(dir, "github.com/sortkey/sortkey/cmd/sortkey")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Command builds the command sortkey, once for all tests of a package, and returns its path.
+func Command(t testing.TB) string {
+	t.Helper()
+	program, err := buildCommand()
+	Must(t, err)
 	return program
 }
+
+var buildCommand = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "sortkey")
+	if err != nil {
+		return "", err
+	}
+	atEnd(func() error { return os.RemoveAll(dir) })
+	return build(dir, "github.com/sortkey/sortkey/cmd/sortkey")
+})
 
 func build(dir, pkg string) (program string, err error) {
 	program = filepath.Join(dir, path.Base(pkg))

@@ -53,9 +53,9 @@
 //
 // # Short and thorough runs
 //
-// With -short, only the tests that a package passes to [Main] run. In these, [ThoroughOnly]
-// skips a subtest, [Scaled] chooses the smaller count, and [Soak] the shorter duration,
-// unless SORTKEY_SOAK sets one. Without -short, all tests run all variants with full counts.
+// With -short, only the tests that a package passes to [Main] run. In these, [Thorough] is
+// false, [Scaled] chooses the smaller count, and [Soak] the shorter duration, unless
+// SORTKEY_SOAK sets one. Without -short, all tests run all variants with full counts.
 //
 // # Its own tests
 //

@@ -182,8 +182,7 @@ func TestOneServer(t *testing.T) {
 	}
 }
 
-// The containers and networks of a test process are removed in whatever way it ends. Outside CI,
-// only SIGKILL is tested, with a container.
+// The containers and networks of a test process are removed in whatever way it ends.
 func TestContainersAreRemoved(t *testing.T) {
 	NeedsContainers(t)
 	t.Parallel()
@@ -202,9 +201,6 @@ func TestContainersAreRemoved(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if c.name != "kill" {
-				ThoroughOnly(t)
-			}
 			cmd := misbehave(t, c.test)
 			id := waitForLine(t, cmd, "container ")
 			ctr, err := Docker(t).ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
@@ -268,29 +264,27 @@ func TestLocalServerEnds(t *testing.T) {
 // Tests that can't succeed fail with the lines that their reader needs. The database of a
 // failed test is dropped, not used again.
 func TestFailures(t *testing.T) {
-	const none, containers, thorough = "DOCKER_HOST=unix:///nonexistent PATH=/nonexistent", "containers", "thorough"
+	const none = "DOCKER_HOST=unix:///nonexistent PATH=/nonexistent"
 	OneParallel(t, func(t *testing.T, db *DB) {
 		for _, c := range []struct {
-			name, test, needs string
-			env               string
-			want              []string
+			name, test string
+			containers bool // whether the test needs them
+			env        string
+			want       []string
 		}{
-			{"server's log", "TestFail", containers, "", []string{"STATEMENT:  select nonsense"}},
-			{"log of an own container", "TestFailWithContainer", thorough, "", []string{"said in the container"}},
-			{"image that can't be built", "TestNoImage", containers, "", []string{"scripts/image debian misbehave no-such-release bash", "a Debian release such as trixie"}},
-			{"no server", "TestDatabase", "", none, []string{"no Postgres server to test against", "POSTGRES_VERSIONS", "DATABASE_URL",
+			{"server's log", "TestFail", true, "", []string{"STATEMENT:  select nonsense"}},
+			{"log of an own container", "TestFailWithContainer", true, "", []string{"said in the container"}},
+			{"image that can't be built", "TestNoImage", true, "", []string{"scripts/image debian misbehave no-such-release bash", "a Debian release such as trixie"}},
+			{"no server", "TestDatabase", false, none, []string{"no Postgres server to test against", "POSTGRES_VERSIONS", "DATABASE_URL",
 				"Docker doesn't answer at unix:///nonexistent", "with-postgres", "apt-get install postgresql"}},
-			{"versions without Docker", "TestDatabase", "", none + " POSTGRES_VERSIONS=15,18", []string{"need Docker", "15, 18", "start Docker"}},
-			{"bad versions", "TestDatabase", "", none + " POSTGRES_VERSIONS=next", []string{"parse POSTGRES_VERSIONS", `"next"`}},
-			{"no server at the URL", "TestDatabase", "", none + " DATABASE_URL=postgres://localhost:1/x", []string{"DATABASE_URL", "refused"}},
-			{"not a URL", "TestDatabase", "", none + " DATABASE_URL=localhost", []string{"DATABASE_URL"}},
-			{"reused database", "TestFailReused", "", urlVar + "=" + db.URL, []string{"reused: false exists: false\n"}},
+			{"versions without Docker", "TestDatabase", false, none + " POSTGRES_VERSIONS=15,18", []string{"need Docker", "15, 18", "start Docker"}},
+			{"bad versions", "TestDatabase", false, none + " POSTGRES_VERSIONS=next", []string{"parse POSTGRES_VERSIONS", `"next"`}},
+			{"no server at the URL", "TestDatabase", false, none + " DATABASE_URL=postgres://localhost:1/x", []string{"DATABASE_URL", "refused"}},
+			{"not a URL", "TestDatabase", false, none + " DATABASE_URL=localhost", []string{"DATABASE_URL"}},
+			{"reused database", "TestFailReused", false, urlVar + "=" + db.URL, []string{"reused: false exists: false\n"}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				if c.needs == thorough {
-					ThoroughOnly(t)
-				}
-				if c.needs != "" {
+				if c.containers {
 					NeedsContainers(t)
 				}
 				output, err := misbehave(t, c.test, strings.Fields(c.env)...).output()

@@ -10,14 +10,6 @@ import (
 // runs only the variants and counts that find most faults.
 func Thorough() bool { return !testing.Short() }
 
-// ThoroughOnly skips a test that runs only without -short.
-func ThoroughOnly(t testing.TB) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("runs only without -short")
-	}
-}
-
 // Scaled returns short with -short, and thorough without it.
 func Scaled[T any](short, thorough T) T {
 	if Thorough() {
