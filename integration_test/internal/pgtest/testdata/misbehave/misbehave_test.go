@@ -1,5 +1,5 @@
-// Package misbehave contains tests that fail or crash, and two for -short. The tests of pgtest run them in a
-// separate process. A test that is ended from outside waits until its stdin closes.
+// Package misbehave contains tests that fail or crash, and two for -short. The tests of pgtest
+// run them in a separate process. A test that is ended from outside waits until its stdin closes.
 package misbehave
 
 import (
