@@ -14,12 +14,14 @@ import (
 )
 
 const (
-	// loadPace is the shortest pause of a program after a transaction.
-	loadPace = 10 * time.Millisecond
 	// loadWatched is the number of orders of the first fill that programs change and
 	// restore in a transaction.
 	loadWatched = 20
 )
+
+// loadPace is the shortest pause of a program after a transaction. With SORTKEY_SOAK, the load is
+// higher, and the test has the machine to itself.
+var loadPace = map[bool]time.Duration{false: 50 * time.Millisecond, true: 10 * time.Millisecond}[soak]
 
 // loadRows returns the row counts of the shops.
 func loadRows(t testing.TB) []int {

@@ -306,7 +306,7 @@ func TestOrders(t *testing.T) {
 func testValidated(t *testing.T, j *job) {
 	t.Run("claims need neither shared memory for each key nor a row version for each statement", func(t *testing.T) {
 		s := j.connect(oldVersion)
-		for range 500 { // a page has about 200 row versions
+		for range 300 { // a page has about 200 row versions
 			s.do("INSERT INTO stars (list_id, who) VALUES (1, 'same') ON CONFLICT DO NOTHING")
 			s.do("DELETE FROM stars WHERE who = 'same'")
 		}
@@ -338,7 +338,7 @@ func testValidated(t *testing.T, j *job) {
 		for i, path := range paths {
 			keys[i] = j.connect(path).list("SELECT id FROM lists WHERE name IN ('list 1', 'list 2', 'list 3', 'list 39') ORDER BY name")
 		}
-		together(t, 12, pgtest.Scaled(40, 150), func(i int) *session {
+		together(t, 12, 60, func(i int) *session {
 			s := j.connect(paths[i%2])
 			s.do("SET timezone = '" + []string{"UTC", "Europe/Stockholm"}[i%2] + "'")
 			return s

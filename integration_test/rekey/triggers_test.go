@@ -3,6 +3,7 @@ package rekey
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,37 +109,58 @@ func TestUserTriggers(t *testing.T) {
 		}...)
 		spec.References = []rekey.Reference{{Table: "cart_log", Column: "cart_id", To: "carts"}}
 		j := newJob(t, db, carts+newRowTriggers, spec)
-		program := func(path string, number int) (stop func()) {
+		var stops []func()
+		var rounds []*atomic.Int32 // of running programs
+		start := func(path string, number int) {
 			cart := fmt.Sprintf("(SELECT id FROM carts WHERE name = 'cart %d')", number) // so that programs lock carts in the same order
-			return j.connect(path).repeat(2*time.Millisecond, func(n int) []string {
+			count := new(atomic.Int32)
+			rounds = append(rounds, count)
+			stops = append(stops, j.connect(path).repeat(2*time.Millisecond, func(n int) []string {
+				count.Store(int32(n))
 				return []string{
 					fmt.Sprintf("INSERT INTO lines (cart_id, price) VALUES (%s, %d)", cart, n),
 					"INSERT INTO lines (price) VALUES (7)",
 					"UPDATE lines SET cart_id = (SELECT id FROM carts WHERE name = 'cart 1') WHERE id = (SELECT min(id) FROM lines WHERE cart_id = " + cart + ")",
 					"DELETE FROM lines WHERE id = (SELECT min(id) FROM lines WHERE cart_id = " + cart + ")",
 				}
-			})
+			}))
+		}
+		// work waits until each program has run all its statements.
+		work := func() {
+			t.Helper()
+			for _, count := range rounds {
+				until := count.Load() + 2
+				pgtest.Eventually(t, "the programs work", func() error {
+					if n := count.Load(); n < until {
+						return fmt.Errorf("expected %d rounds, got %d", until, n)
+					}
+					return nil
+				})
+			}
 		}
 		check := func(when string) {
 			t.Helper()
 			want(t, when+": carts without the total of their lines", j.connect(oldVersion).all("SELECT c.name, c.total, sum(l.price) FROM carts c JOIN lines l ON l.cart_id = c.id GROUP BY c.id HAVING c.total <> sum(l.price)"), "")
 			want(t, when+": lines without the name of their cart", j.connect(oldVersion).all("SELECT l.id, l.cart_name, c.name FROM lines l LEFT JOIN carts c ON c.id = l.cart_id WHERE c.name IS DISTINCT FROM l.cart_name"), "")
 		}
-		stop := []func(){program(oldVersion, 2), program(oldVersion, 3)}
+		start(oldVersion, 2)
+		start(oldVersion, 3)
 		for _, step := range steps {
 			if step == rekey.StepContract {
 				testNewRows(t, j)
-				stop = append(stop, program(newVersion, 4), program(newVersion, 5))
-				time.Sleep(200 * time.Millisecond)
-				stop[0]()
-				stop[1]()
+				start(newVersion, 4)
+				start(newVersion, 5)
+				work()
+				stops[0]()
+				stops[1]()
+				rounds = rounds[2:]
 			}
 			j.runWith(rekey.Options{LockTimeout: 500 * time.Millisecond, LockWait: time.Minute}, step)
-			time.Sleep(200 * time.Millisecond)
+			work()
 			check("after " + string(step))
 		}
-		stop[2]()
-		stop[3]()
+		stops[2]()
+		stops[3]()
 		check("at the end")
 	})
 }

@@ -333,7 +333,7 @@ func (v *versions) validated() bool {
 	return v.step == rekey.StepValidate || v.step == rekey.StepContract
 }
 
-// Programs of both versions work on the same rows in each stage, outside CI with two kinds of
+// Programs of both versions work on the same rows in each stage, with -short in two kinds of
 // libraries. Each step accepts the rows of the stages before.
 func TestVersions(t *testing.T) {
 	kinds := pgtest.Scaled([]libraryKind{bigintLibrary, ulidLibrary}, []libraryKind{bigintLibrary, uuidLibrary, uuid7Library, ulidLibrary})

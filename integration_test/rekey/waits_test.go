@@ -273,7 +273,6 @@ func TestPressure(t *testing.T) {
 				}
 				j.run(rekey.StepAbort)
 				j.do("VACUUM FULL events")
-				time.Sleep(1100 * time.Millisecond) // until its node numbers can be reserved
 			})
 		}
 		shell(t, db, "pg_ctl -D /tmp/standby -m immediate stop")
