@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/sortkey/sortkey/internal/reflecttest"
 )
 
 // anyID has the methods of every ID type, and receiver the methods of a pointer to one. The
@@ -61,14 +63,10 @@ type pointer[T any] interface {
 }
 
 // receive returns a pointer to a variable that holds id.
-func receive(id anyID) receiver {
-	p := reflect.New(reflect.TypeOf(id))
-	p.Elem().Set(reflect.ValueOf(id))
-	return p.Interface().(receiver)
-}
+func receive(id anyID) receiver { return reflecttest.Ptr(id).(receiver) }
 
 // received returns the ID in a variable.
-func received(p receiver) anyID { return reflect.ValueOf(p).Elem().Interface().(anyID) }
+func received(p receiver) anyID { return reflecttest.Elem(p).(anyID) }
 
 // A format describes an ID type for the conformance suite.
 type format struct {
@@ -719,9 +717,7 @@ func (f format) testRoundTrips(t *testing.T) {
 		f.reads(t, id, "UnmarshalBinary", func(p receiver) error { return p.UnmarshalBinary(bin) })
 		f.reads(t, id, "UnmarshalJSON", func(p receiver) error { return json.Unmarshal(js, p) })
 		f.reads(t, id, "Scan", func(p receiver) error { return p.Scan(val) })
-		keys := reflect.MakeMap(reflect.MapOf(reflect.TypeOf(id), reflect.TypeFor[int]()))
-		keys.SetMapIndex(reflect.ValueOf(id), reflect.ValueOf(1))
-		keyed, err := json.Marshal(keys.Interface())
+		keyed, err := json.Marshal(reflecttest.MapOf(id, 1))
 		if err != nil || !strings.Contains(string(keyed), id.String()) {
 			t.Fatalf("as a JSON key: %s, %v", keyed, err)
 		}

@@ -759,8 +759,7 @@ func TestTargetTypeChanged(t *testing.T) {
 	for _, c := range members {
 		values := c.values()
 		for _, v := range []any{values[0], values[1], values[3], values[5]} { // V, *V, sql.Null, Optional
-			target := reflect.New(reflect.TypeOf(v)).Interface()
-			slice := reflect.New(reflect.SliceOf(reflect.TypeOf(v))).Interface()
+			target, slice := newOf(v), newOf(sliceOf(v))
 			for _, format := range []int16{binaryFormat, textFormat} {
 				plan := m.PlanScan(c.oid, format, target)
 				viaCodec(t, target, plan)

@@ -192,9 +192,9 @@ func TestWithGoogleCodec(t *testing.T) {
 					if got := encode(t, m, c.oid, format, c.value); !bytes.Equal(got, want) {
 						t.Errorf("%T, format %d: %q, want %q", c.value, format, got, want)
 					}
-					back := reflect.New(reflect.TypeOf(c.value))
-					if err := m.Scan(c.oid, format, want, back.Interface()); err != nil || !reflect.DeepEqual(back.Elem().Interface(), c.value) {
-						t.Errorf("%T, format %d: %v, %v", c.value, format, back.Elem(), err)
+					back := newOf(c.value)
+					if err := m.Scan(c.oid, format, want, back); err != nil || !reflect.DeepEqual(elem(back), c.value) {
+						t.Errorf("%T, format %d: %v, %v", c.value, format, elem(back), err)
 					}
 				}
 				src := encode(t, m, pgtype.UUIDOID, format, u)

@@ -252,7 +252,7 @@ func fuzzShapes(f *testing.F, types int, names ...string) {
 			case slices.ContainsFunc(allowed, func(a allowance) bool { return a.is(d) }):
 				return false
 			case d.isJSON() && d.refuses():
-				return json.Unmarshal(text, reflect.New(reflect.TypeOf(v.values[0])).Interface()) == nil // the ID's own JSON
+				return json.Unmarshal(text, newOf(v.values[0])) == nil // the ID's own JSON
 			}
 			return d.isJSON() && json.Valid(text) || !d.refuses() && !d.adds() || written(plain, d)
 		}

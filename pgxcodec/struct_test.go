@@ -107,14 +107,14 @@ func TestStructsWithOwnMethods(t *testing.T) {
 				t.Errorf("%T, format %d: %q, %v, want %q, %v", c.value, format, got, err, want, wantErr)
 			}
 			for _, src := range [][]byte{nil, encode(t, m, c.oid, format, c.stored)} {
-				back, same := reflect.New(reflect.TypeOf(c.value)), reflect.New(reflect.TypeOf(c.value))
-				if _, scans := back.Interface().(sql.Scanner); src == nil && !scans {
+				back, same := newOf(c.value), newOf(c.value)
+				if _, scans := back.(sql.Scanner); src == nil && !scans {
 					continue // pgx tries all of its types, in random order
 				}
-				err := m.Scan(c.oid, format, src, back.Interface())
-				wantErr := plain.Scan(c.oid, format, src, same.Interface())
-				if !reflect.DeepEqual(back.Interface(), same.Interface()) || (err == nil) != (wantErr == nil) {
-					t.Errorf("%T from %q, format %d: %v, %v, want %v, %v", c.value, src, format, back.Elem(), err, same.Elem(), wantErr)
+				err := m.Scan(c.oid, format, src, back)
+				wantErr := plain.Scan(c.oid, format, src, same)
+				if !reflect.DeepEqual(back, same) || (err == nil) != (wantErr == nil) {
+					t.Errorf("%T from %q, format %d: %v, %v, want %v, %v", c.value, src, format, elem(back), err, elem(same), wantErr)
 				}
 			}
 		}
@@ -152,10 +152,10 @@ func TestStructs(t *testing.T) {
 		if got := encode(t, m, c.oid, binaryFormat, c.value); !bytes.Equal(got, want) {
 			t.Errorf("%T as OID %d: %q, want %q", c.value, c.oid, got, want)
 		}
-		back := reflect.New(reflect.TypeOf(c.value))
-		viaCodec(t, back.Interface(), m.PlanScan(c.oid, binaryFormat, back.Interface()))
-		if err := m.Scan(c.oid, binaryFormat, want, back.Interface()); err != nil || !reflect.DeepEqual(back.Elem().Interface(), c.value) {
-			t.Errorf("%T from OID %d: %v, %v", c.value, c.oid, back.Elem(), err)
+		back := newOf(c.value)
+		viaCodec(t, back, m.PlanScan(c.oid, binaryFormat, back))
+		if err := m.Scan(c.oid, binaryFormat, want, back); err != nil || !reflect.DeepEqual(elem(back), c.value) {
+			t.Errorf("%T from OID %d: %v, %v", c.value, c.oid, elem(back), err)
 		}
 	}
 	// Text calls the method of the struct.

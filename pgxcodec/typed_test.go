@@ -80,14 +80,14 @@ func TestMetabyte(t *testing.T) {
 		for _, format := range []int16{binaryFormat, textFormat} {
 			src := encode(t, m, c.oid, format, c.wrong)
 			for _, target := range c.targets {
-				was := reflect.ValueOf(target).Elem().Interface()
+				was := elem(target)
 				for _, oid := range []uint32{c.oid, 123456} {
 					if oid != c.oid && (format == binaryFormat || strings.HasPrefix(typename.OfValue(target), "*sql.Null[")) {
 						continue // pgx asks for unknown types in the text format, and Null sets Valid first
 					}
 					err := m.Scan(oid, format, src, target)
-					if !errors.Is(err, idtype.ErrRange) || strings.Contains(err.Error(), "convert ") || !reflect.DeepEqual(reflect.ValueOf(target).Elem().Interface(), was) {
-						t.Errorf("%s from OID %d, format %d: %v, %v, want ErrRange and no change", typename.OfValue(target), oid, format, reflect.ValueOf(target).Elem(), err)
+					if !errors.Is(err, idtype.ErrRange) || strings.Contains(err.Error(), "convert ") || !reflect.DeepEqual(elem(target), was) {
+						t.Errorf("%s from OID %d, format %d: %v, %v, want ErrRange and no change", typename.OfValue(target), oid, format, elem(target), err)
 					}
 				}
 			}
@@ -140,7 +140,7 @@ func TestPlansCheckTypes(t *testing.T) {
 		if b, err := m.PlanEncode(c.oid, format, c.value).Encode(c.wrong, nil); err == nil || b != nil {
 			t.Errorf("a plan for %T encodes %T as %q", c.value, c.wrong, b)
 		}
-		target, wrong := reflect.New(reflect.TypeOf(c.value)).Interface(), reflect.New(reflect.TypeOf(c.wrong)).Interface()
+		target, wrong := newOf(c.value), newOf(c.wrong)
 		if c.oid == 0 {
 			target, wrong = new([]ID), &other
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/sortkey/sortkey/internal/reflecttest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -94,54 +95,16 @@ func (f family) none() any { return zero(reflect.PointerTo(f.typ)) }
 // slice returns a []V.
 func (f family) slice(ids ...any) any { return fill(reflect.SliceOf(f.typ), ids...) }
 
-// fill returns a struct with these first fields, or a slice or an array of these elements.
-// nil is the zero value.
-func fill(t reflect.Type, parts ...any) any {
-	v := reflect.New(t).Elem()
-	if t.Kind() == reflect.Slice {
-		v.Set(reflect.MakeSlice(t, len(parts), len(parts)))
-	}
-	for i, part := range parts {
-		switch {
-		case part == nil:
-		case t.Kind() == reflect.Struct:
-			v.Field(i).Set(reflect.ValueOf(part))
-		default:
-			v.Index(i).Set(reflect.ValueOf(part))
-		}
-	}
-	return v.Interface()
-}
-
-// sliceOf returns a slice with elements of the first one's type.
-func sliceOf(elements ...any) any {
-	return fill(reflect.SliceOf(reflect.TypeOf(elements[0])), elements...)
-}
-
-func arrayOf(elements ...any) any {
-	return fill(reflect.ArrayOf(len(elements), reflect.TypeOf(elements[0])), elements...)
-}
-
-func mapOf(key, value any) any {
-	m := reflect.MakeMap(reflect.MapOf(reflect.TypeOf(key), reflect.TypeOf(value)))
-	m.SetMapIndex(reflect.ValueOf(key), reflect.ValueOf(value))
-	return m.Interface()
-}
-
-// ptr returns a pointer to a copy of a value.
-func ptr(v any) any {
-	p := reflect.New(reflect.TypeOf(v))
-	p.Elem().Set(reflect.ValueOf(v))
-	return p.Interface()
-}
-
-// elem returns the value that a pointer points to.
-func elem(p any) any { return reflect.ValueOf(p).Elem().Interface() }
-
-func zero(t reflect.Type) any { return reflect.Zero(t).Interface() }
-
-// newOf returns a pointer to a zero value of v's type.
-func newOf(v any) any { return reflect.New(reflect.TypeOf(v)).Interface() }
+var (
+	fill    = reflecttest.Fill
+	sliceOf = reflecttest.SliceOf
+	arrayOf = reflecttest.ArrayOf
+	mapOf   = reflecttest.MapOf
+	ptr     = reflecttest.Ptr
+	elem    = reflecttest.Elem
+	zero    = reflecttest.Zero
+	newOf   = reflecttest.NewOf
+)
 
 // first returns the first field of a struct.
 func first(v any) any { return reflect.ValueOf(v).Field(0).Interface() }

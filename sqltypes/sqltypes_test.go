@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/reflecttest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -49,17 +50,11 @@ type target interface {
 	Bind(string) error
 }
 
-// ptr returns a pointer to a copy of a value, and newOf to a zero value of its type.
-func ptr(v any) any {
-	p := newOf(v)
-	reflect.ValueOf(p).Elem().Set(reflect.ValueOf(v))
-	return p
-}
-
-func newOf(v any) any { return reflect.New(reflect.TypeOf(v)).Interface() }
-
-// elem returns the value that a pointer points to.
-func elem(p any) any { return reflect.ValueOf(p).Elem().Interface() }
+var (
+	ptr   = reflecttest.Ptr
+	elem  = reflecttest.Elem
+	newOf = reflecttest.NewOf
+)
 
 // A scan is a test case: Scan(src) returns the value want, or an error that wraps
 // the sentinel want.
@@ -102,9 +97,7 @@ func testMethods(t *testing.T, v value, text, jsonText string, sqlValue driver.V
 		t.Errorf("%T: JSON of zero = %s, %v, want null", v, got, err)
 	}
 	// JSON uses the text of a map key.
-	byID := reflect.MakeMap(reflect.MapOf(reflect.TypeOf(v), reflect.TypeFor[int]()))
-	byID.SetMapIndex(reflect.ValueOf(v), reflect.ValueOf(1))
-	if got, err := json.Marshal(byID.Interface()); err != nil || string(got) != `{"`+text+`":1}` {
+	if got, err := json.Marshal(reflecttest.MapOf(v, 1)); err != nil || string(got) != `{"`+text+`":1}` {
 		t.Errorf("%T: JSON of a map = %s, %v", v, got, err)
 	}
 

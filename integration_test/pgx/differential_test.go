@@ -14,6 +14,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/reflecttest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -29,14 +30,10 @@ func shapes[V comparable](v V) []any {
 func shapesOf(v, null, named, flat any) []any {
 	p, t := ptr(v), reflect.TypeOf(v)
 	ids, two, none := sliceOf(v), sliceOf(v, v), fill(reflect.SliceOf(t))
-	named, array := fill(reflect.TypeOf(named), v), reflect.New(reflect.ArrayOf(2, t)).Elem()
-	array.Index(0).Set(reflect.ValueOf(v))
-	array.Index(1).Set(reflect.ValueOf(v))
-	byName := reflect.MakeMap(reflect.MapOf(reflect.TypeFor[string](), t))
-	byName.SetMapIndex(reflect.ValueOf("a"), reflect.ValueOf(v))
+	named, byName := fill(reflect.TypeOf(named), v), reflecttest.MapOf("a", v)
 	return []any{
-		v, ptr(p), null, fill(reflect.TypeOf(null), v, true), two, none, sliceOf(p, nil), sliceOf(two, two), ptr(sliceOf(sliceOf(p), fill(reflect.SliceOf(reflect.TypeOf(p)), nil))), sliceOf(sliceOf(ids)), array.Interface(), named, sliceOf(named),
-		[]any{v, nil}, fill(reflect.TypeOf(flat), v), byName.Interface(), sliceOf(byName.Interface()), fill(reflect.StructOf([]reflect.StructField{{Name: "ID", Type: t}}), v),
+		v, ptr(p), null, fill(reflect.TypeOf(null), v, true), two, none, sliceOf(p, nil), sliceOf(two, two), ptr(sliceOf(sliceOf(p), fill(reflect.SliceOf(reflect.TypeOf(p)), nil))), sliceOf(sliceOf(ids)), reflecttest.ArrayOf(v, v), named, sliceOf(named),
+		[]any{v, nil}, fill(reflect.TypeOf(flat), v), byName, sliceOf(byName), fill(reflect.StructOf([]reflect.StructField{{Name: "ID", Type: t}}), v),
 	}
 }
 

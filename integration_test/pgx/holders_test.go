@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"reflect"
 
+	"github.com/sortkey/sortkey/internal/reflecttest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -40,43 +41,13 @@ func (h holders) sliceForms(id any) []any {
 func forms[V sqltypes.ID](id V) []any      { return holdersOf[V]().forms(id) }
 func sliceForms[V sqltypes.ID](id V) []any { return holdersOf[V]().sliceForms(id) }
 
-// fill returns a struct with these first fields, or a slice of these elements. nil is the
-// zero value.
-func fill(t reflect.Type, parts ...any) any {
-	v := reflect.New(t).Elem()
-	if t.Kind() == reflect.Slice {
-		v.Set(reflect.MakeSlice(t, len(parts), len(parts)))
-	}
-	for i, part := range parts {
-		switch {
-		case part == nil:
-		case t.Kind() == reflect.Struct:
-			v.Field(i).Set(reflect.ValueOf(part))
-		default:
-			v.Index(i).Set(reflect.ValueOf(part))
-		}
-	}
-	return v.Interface()
-}
-
-// sliceOf returns a slice with elements of the first one's type.
-func sliceOf(elements ...any) any {
-	return fill(reflect.SliceOf(reflect.TypeOf(elements[0])), elements...)
-}
-
-// ptr returns a pointer to a copy of a value.
-func ptr(v any) any {
-	p := reflect.New(reflect.TypeOf(v))
-	p.Elem().Set(reflect.ValueOf(v))
-	return p.Interface()
-}
-
-// elem returns the value that a pointer points to.
-func elem(p any) any { return reflect.ValueOf(p).Elem().Interface() }
-
-func zero(t reflect.Type) any { return reflect.Zero(t).Interface() }
-
-// newOf returns a pointer to a zero value of v's type.
-func newOf(v any) any { return reflect.New(reflect.TypeOf(v)).Interface() }
+var (
+	fill    = reflecttest.Fill
+	sliceOf = reflecttest.SliceOf
+	ptr     = reflecttest.Ptr
+	elem    = reflecttest.Elem
+	zero    = reflecttest.Zero
+	newOf   = reflecttest.NewOf
+)
 
 func isZero(id any) bool { return id.(interface{ IsZero() bool }).IsZero() }

@@ -51,14 +51,13 @@ func (s suite) badInput(t *testing.T, conn *pgx.Conn) {
 func refused(t *testing.T, conn *pgx.Conn, expression string, want error, values func() []any) {
 	t.Helper()
 	for i, before := range values() {
-		dst := reflect.New(reflect.TypeOf(before))
-		dst.Elem().Set(reflect.ValueOf(values()[i]))
-		err := conn.QueryRow(t.Context(), "select "+expression+" as key").Scan(dst.Interface())
+		dst := ptr(values()[i])
+		err := conn.QueryRow(t.Context(), "select "+expression+" as key").Scan(dst)
 		if !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), "(col: key)") {
 			t.Errorf("%s into %T: %v, want %v and the column's name", expression, before, err, want)
 		}
-		if !reflect.DeepEqual(dst.Elem().Interface(), before) {
-			t.Errorf("%s into %T: changed it to %v", expression, before, dst.Elem())
+		if !reflect.DeepEqual(elem(dst), before) {
+			t.Errorf("%s into %T: changed it to %v", expression, before, elem(dst))
 		}
 	}
 }

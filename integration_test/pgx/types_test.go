@@ -159,9 +159,9 @@ func eachType(t *testing.T, db *pgtest.DB, f func(s suite, t *testing.T, conn *p
 // returns checks the only value of a query.
 func returns(t *testing.T, conn *pgx.Conn, want any, query string, args ...any) {
 	t.Helper()
-	got := reflect.New(reflect.TypeOf(want))
-	if err := conn.QueryRow(t.Context(), query, args...).Scan(got.Interface()); err != nil || !reflect.DeepEqual(got.Elem().Interface(), want) {
-		t.Errorf("%s with %s: got %v, %v, want %v", query, typesOf(args), got.Elem(), err, want)
+	got := newOf(want)
+	if err := conn.QueryRow(t.Context(), query, args...).Scan(got); err != nil || !reflect.DeepEqual(elem(got), want) {
+		t.Errorf("%s with %s: got %v, %v, want %v", query, typesOf(args), elem(got), err, want)
 	}
 }
 
