@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+	"github.com/sortkey/sortkey/internal/reflecttest"
 )
 
 // workers is the number of concurrent clients, more than there are backends.
@@ -156,9 +157,9 @@ func (run runner) arrays(t *testing.T) {
 // returns checks the value of a query with one column.
 func (run runner) returns(t *testing.T, want any, sql string, args ...any) {
 	t.Helper()
-	got := reflect.New(reflect.TypeOf(want))
-	err := run.query(t.Context(), sql, args...).Scan(got.Interface())
-	same(t, fmt.Sprintf("%s with %T", sql, args[0]), err, got.Elem().Interface(), want)
+	got := reflecttest.NewOf(want)
+	err := run.query(t.Context(), sql, args...).Scan(got)
+	same(t, fmt.Sprintf("%s with %T", sql, args[0]), err, reflecttest.Elem(got), want)
 }
 
 // batch tests all types in one batch.
@@ -219,11 +220,11 @@ func rowLike(row []any) pgx.RowToFunc[[]any] {
 	return func(r pgx.CollectableRow) ([]any, error) {
 		var into, values []any
 		for _, v := range row {
-			into = append(into, reflect.New(reflect.TypeOf(v)).Interface())
+			into = append(into, reflecttest.NewOf(v))
 		}
 		err := r.Scan(into...)
 		for _, v := range into {
-			values = append(values, reflect.ValueOf(v).Elem().Interface())
+			values = append(values, reflecttest.Elem(v))
 		}
 		return values, err
 	}

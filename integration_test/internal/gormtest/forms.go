@@ -14,6 +14,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/reflecttest"
 	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/sqltypes"
 )
@@ -193,12 +194,11 @@ func (f formed) keyedBy(blank any, column string, of func(ID) any) {
 	}
 	must(t, g.Create(m.rows(rows...)).Error)
 	form := reflect.TypeOf(ids[0])
-	list := func(ids ...any) any { return listOf(form, ids...).Interface() }
+	list := func(ids ...any) any { return reflecttest.Fill(reflect.SliceOf(form), ids...) }
 	plucks(t, "IN", g.Model(m.blank()).Where("id IN ?", list(ids[:2]...)).Order("name"), "name", "a", "b")
 	m.scopes()
-	first := reflect.New(form)
-	first.Elem().Set(reflect.ValueOf(ids[0]))
-	if _, isScanner := first.Interface().(interface{ IsZero() bool }); !isScanner { // a pointer or a sql.Null
+	first, second := reflecttest.Ptr(ids[0]), reflecttest.Ptr(ids[1])
+	if _, isScanner := first.(interface{ IsZero() bool }); !isScanner { // a pointer or a sql.Null
 		return
 	}
 	// Scan and Pluck read lists from columns of any name.
@@ -207,25 +207,14 @@ func (f formed) keyedBy(blank any, column string, of func(ID) any) {
 		"Scan of id as subject": func(got any) *database { return g.Model(m.blank()).Select("id as subject").Order("name").Scan(got) },
 		"Pluck":                 func(got any) *database { return g.Model(m.blank()).Order("name").Pluck("id", got) },
 	} {
-		got := reflect.New(reflect.SliceOf(form))
-		must(t, read(got.Interface()).Error)
-		equal(t, what, got.Elem().Interface(), list(ids...))
+		got := reflecttest.NewOf(list())
+		must(t, read(got).Error)
+		equal(t, what, reflecttest.Elem(got), list(ids...))
 	}
-	second := reflect.New(form)
-	second.Elem().Set(reflect.ValueOf(ids[1]))
-	lists(t, g, listed{model: m.blank(), rows: reflect.New(reflect.SliceOf(reflect.TypeOf(blank).Elem())).Interface(), keys: []any{ids[0], ids[1]}, pointer: first.Interface(),
+	lists(t, g, listed{model: m.blank(), rows: m.rows(), keys: []any{ids[0], ids[1]}, pointer: first,
 		isStruct: f.k.realKind(form) == reflect.Struct, isBytes: column == "bytea",
-		two: list(ids[:2]...), pointers: listOf(first.Type(), first.Interface(), second.Interface()).Interface(), one: list(ids[0]), zero: list(reflect.Zero(form).Interface()), none: list()})
+		two: list(ids[:2]...), pointers: reflecttest.SliceOf(first, second), one: list(ids[0]), zero: list(nil), none: list()})
 	affects(t, "Delete by IN", g.Delete(m.blank(), "id IN ?", list(ids[1])), 1)
-}
-
-// listOf returns a slice.
-func listOf(elem reflect.Type, values ...any) reflect.Value {
-	list := reflect.MakeSlice(reflect.SliceOf(elem), 0, len(values))
-	for _, v := range values {
-		list = reflect.Append(list, reflect.ValueOf(v))
-	}
-	return list
 }
 
 // fills creates rows of a model with a name and a key, by structs, slices, maps and upserts. The
@@ -251,9 +240,9 @@ func (f formed) fills(blank any, column string, set func(row any, id ID)) model 
 	must(t, g.Create(one).Error)
 	must(t, g.Create(slice.Addr().Interface()).Error)
 	must(t, g.Create(m.pointers(first, second)).Error)
-	found := reflect.New(reflect.SliceOf(reflect.TypeOf(blank)))
-	must(t, g.Order("name").Find(found.Interface()).Error)
-	equal(t, m.Table, found.Elem().Interface(), m.pointers(want...))
+	found := reflecttest.NewOf(m.pointers())
+	must(t, g.Order("name").Find(found).Error)
+	equal(t, m.Table, reflecttest.Elem(found), m.pointers(want...))
 	seen := map[ID]bool{}
 	for i, row := range want {
 		id := m.key(row)
@@ -350,7 +339,7 @@ func (m model) rows(rows ...any) any {
 }
 
 func (m model) pointers(rows ...any) any {
-	return listOf(reflect.PointerTo(m.typ), rows...).Interface()
+	return reflecttest.Fill(reflect.SliceOf(reflect.PointerTo(m.typ)), rows...)
 }
 
 // with returns a new row. The arguments are names and values of fields in turn. Names that the
@@ -490,7 +479,7 @@ func (m model) scopes() {
 		if field.DataType != "text" || ids[0].GormDataType() == "uuid" {
 			plucks(t, fmt.Sprint(field.FieldType, " ", name), tx, "name", strings.Split(c.want, "")...)
 		} else if name != "after a text" {
-			fails(t, fmt.Sprint(field.FieldType, " ", name), tx.Find(reflect.New(reflect.SliceOf(reflect.PointerTo(m.typ))).Interface()).Error, gorm.ErrInvalidField, "")
+			fails(t, fmt.Sprint(field.FieldType, " ", name), tx.Find(reflecttest.NewOf(m.pointers())).Error, gorm.ErrInvalidField, "")
 		}
 	}
 }

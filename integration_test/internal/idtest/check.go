@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/reflecttest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -78,25 +79,25 @@ func (c Case) check(t *testing.T, q Query, d Dialect) {
 	t.Helper()
 	what := fmt.Sprintf("%T %v in %s", c.Value, text(c.Value), c.Column)
 
-	returned := reflect.New(reflect.TypeOf(c.Value))
+	returned := reflecttest.NewOf(c.Value)
 	var stored sql.Null[string]
 	err := q(fmt.Sprintf(`insert into forms (%[1]q) values ($1) returning %[1]q, %[2]s`, c.Column, d.Shown(c.Column)), c.Value).
-		Scan(returned.Interface(), &stored)
+		Scan(returned, &stored)
 	switch {
 	case err != nil:
 		t.Errorf("%s: insert: %v", what, err)
 		return
 	case stored != c.Stored:
 		t.Errorf("%s: stored %v, want %v", what, stored, c.Stored)
-	case !reflect.DeepEqual(returned.Elem().Interface(), c.Value):
-		t.Errorf("%s: insert returned %v", what, text(returned.Elem().Interface()))
+	case !reflect.DeepEqual(reflecttest.Elem(returned), c.Value):
+		t.Errorf("%s: insert returned %v", what, text(reflecttest.Elem(returned)))
 	}
 
-	found := reflect.New(reflect.TypeOf(c.Value))
+	found := reflecttest.NewOf(c.Value)
 	err = q(fmt.Sprintf(`delete from forms where %[1]q is not distinct from $1 returning %[1]q`, c.Column), c.Value).
-		Scan(found.Interface())
-	if err != nil || !reflect.DeepEqual(found.Elem().Interface(), c.Value) {
-		t.Errorf("%s: delete found %v, %v", what, text(found.Elem().Interface()), err)
+		Scan(found)
+	if err != nil || !reflect.DeepEqual(reflecttest.Elem(found), c.Value) {
+		t.Errorf("%s: delete found %v, %v", what, text(reflecttest.Elem(found)), err)
 	}
 }
 
