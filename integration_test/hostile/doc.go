@@ -56,5 +56,5 @@
 //
 // About two minutes of CPU time, on one server, for 100 traps per administrator. The superuser uses
 // the first requested version of Postgres, and dba the last one. With -short, 10 seconds: the
-// superuser walks into one trap of each of six tests, and dba into another one.
+// superuser walks into one trap of each of six tests.
 package hostile
