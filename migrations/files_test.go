@@ -39,6 +39,27 @@ func TestRenderedFile(t *testing.T) {
 	}
 }
 
+// Literals with a backslash are E'…': they mean the same if standard_conforming_strings is off.
+func TestBackslashes(t *testing.T) {
+	text, err := SQL(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	literals := regexp.MustCompile(`--.*|[eE]'(\\.|[^'\\])*'|"[^"]*"|'[^']*'`)
+	found := 0
+	for _, s := range literals.FindAllString(text, -1) {
+		switch {
+		case strings.HasPrefix(s, "E'"):
+			found += strings.Count(s, `\`)
+		case strings.HasPrefix(s, "'") && strings.Contains(s, `\`):
+			t.Errorf("want a literal that begins with E, got %s", s)
+		}
+	}
+	if found == 0 {
+		t.Error("found no literal with a backslash")
+	}
+}
+
 // read returns the files of a file system and checks that it is valid.
 func read(t *testing.T, dir fs.FS, err error) map[string]string {
 	t.Helper()

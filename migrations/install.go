@@ -225,7 +225,7 @@ func locked(ctx context.Context, db *sql.DB, verb, schema string, f func(*sql.Tx
 		if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_xact_lock("+lockKey+")", schema); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, trust.SetPath); err != nil {
+		if _, err := tx.ExecContext(ctx, trust.Settings); err != nil {
 			return err
 		}
 		own = f(tx)

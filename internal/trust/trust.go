@@ -138,24 +138,24 @@ type Beginner interface {
 	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
 }
 
-// Read calls f with a read-only transaction in which names and operators without a schema are
-// the server's, whatever the search_path of the session is.
+// Read calls f with a read-only transaction that has the [Settings].
 func Read(ctx context.Context, db Beginner, f func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // it only read
-	if _, err := tx.ExecContext(ctx, SetPath); err != nil {
+	if _, err := tx.ExecContext(ctx, Settings); err != nil {
 		return err
 	}
 	return f(tx)
 }
 
-// SetPath is the statement by which a transaction gets the search_path of [Read].
-const SetPath = "SET LOCAL search_path = pg_catalog, pg_temp"
+// Settings gives a transaction the settings on which our SQL depends. Names and operators
+// without a schema are the server's, whatever the settings of the database and the role are.
+const Settings = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on; SET LOCAL intervalstyle = postgres"
 
-// Find runs a query of this package, in a transaction with this search_path.
+// Find runs a query of this package, in a transaction with the [Settings].
 func Find(ctx context.Context, tx *sql.Tx, query string) (list []Finding, err error) {
 	rows, err := tx.QueryContext(ctx, query)
 	if err != nil {

@@ -694,7 +694,7 @@ COMMENT ON FUNCTION {{$s}}.prepare_citus_worker IS 'Prepares a worker of a Citus
 CREATE VIEW {{$s}}.node_defaults AS
     WITH uses AS (
         SELECT d.classid, d.objid, p.proname AS function, NOT 'node' = ANY (coalesce(p.proargnames, '{}')) AS from_setting,
-            CASE WHEN pg_function_is_visible(p.oid) THEN '' ELSE '{{$s}}\.' END AS prefix
+            CASE WHEN pg_function_is_visible(p.oid) THEN '' ELSE E'{{$s}}\\.' END AS prefix
         FROM pg_proc p JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
         WHERE p.pronamespace = '{{$s}}'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_spread64', 'next_sno')
     ), lasting AS (
@@ -725,8 +725,8 @@ CREATE VIEW {{$s}}.node_defaults AS
             coalesce(substring(c[1] FROM 'node => ([0-9]{1,9})(?:,|$)'),
                 substring(c[1] FROM CASE d.function WHEN 'next_sno' THEN '^[^,=]*, ([0-9]{1,9})$' ELSE '^([0-9]{1,9})$' END))::integer
         FROM defaults d CROSS JOIN LATERAL regexp_matches(
-            regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', '\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
-            '(?<![a-z0-9_.])' || d.prefix || d.function || '\((?:((?:[^()]|\([^()]*\))*)\))?', 'g') c
+            regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', E'\\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
+            '(?<![a-z0-9_.])' || d.prefix || d.function || E'\\((?:((?:[^()]|\\([^()]*\\))*)\\))?', 'g') c
         WHERE NOT d.from_setting AND c[1] ~ CASE d.function WHEN 'next_sno' THEN ',' ELSE '.' END IS NOT FALSE
     ), numbers AS (
         SELECT n.*, substr(n.function, 6) AS format FROM nodes n

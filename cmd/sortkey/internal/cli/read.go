@@ -13,13 +13,13 @@ type Beginner interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
-// Begin calls f with a transaction. In it, names without a schema are names of the
-// server. Otherwise a function of another user in the search_path whose types match a
-// call better would run with the privileges of this role. To set the path of the
-// session instead would change other sessions behind PgBouncer.
+// Begin calls f with a transaction that has [trust.Settings]. Otherwise a function of
+// another user in the search_path whose types match a call better would run with the
+// privileges of this role. To set the path of the session instead would change other
+// sessions behind PgBouncer.
 func Begin(ctx context.Context, db Beginner, options pgx.TxOptions, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db, options, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres"); err != nil {
+		if _, err := tx.Exec(ctx, trust.Settings); err != nil {
 			return err
 		}
 		return f(tx)
