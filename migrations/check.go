@@ -25,8 +25,6 @@ var (
 	ErrIncomplete = errors.New("empty installation tables")
 	// ErrLayout means that the layouts of the installation differ from the Config.
 	ErrLayout = errors.New("layout mismatch")
-	// ErrForeign means that a tool other than Up ran the migrations.
-	ErrForeign = errors.New("installation by another tool")
 	// ErrCitusWorker means that the connection is to a worker of a Citus cluster.
 	// Only the coordinator has the tables of an installation.
 	ErrCitusWorker = errors.New("connection to a Citus worker")
@@ -274,24 +272,6 @@ func revisions(ctx context.Context, tx *sql.Tx, schema string) (map[int]time.Tim
 			schema, schema+internalSuffix, ErrIncomplete)
 	}
 	return applied, err
-}
-
-// ownRevisions returns the revisions of an installation by Up, or nil if nothing
-// is installed. It returns [ErrForeign] if Up has no record of the migrations.
-func ownRevisions(ctx context.Context, tx *sql.Tx, schema string) (map[int]time.Time, error) {
-	applied, err := revisions(ctx, tx, schema)
-	if errors.Is(err, ErrNotInstalled) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	own, err := hasTable(ctx, tx, schema+internalSuffix, versionTable)
-	if err != nil || own {
-		return applied, err
-	}
-	return nil, fmt.Errorf("migrations: schema %q has %d migrations that another tool ran; continue with that tool and its files: %w",
-		schema, len(applied), ErrForeign)
 }
 
 func readMap[K comparable, V any](ctx context.Context, tx *sql.Tx, schema, table, columns string) (map[K]V, error) {

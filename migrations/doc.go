@@ -49,9 +49,9 @@
 // on the installation, these tools remove only part of it before they fail.
 // [Down] removes everything or nothing.
 //
-// Continue with the tool that created the installation: Up refuses an
-// installation by another tool. To upgrade without Up, use [SQLAfter] and
-// [AddSnowflakeSI].
+// Continue with the tool that created the installation. Up can continue it, too, but
+// then the tool fails at the migrations that Up has installed. To upgrade without Up,
+// use [SQLAfter] and [AddSnowflakeSI].
 //
 // # Installed objects
 //

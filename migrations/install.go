@@ -8,37 +8,32 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/database"
-
 	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/internal/trust"
 )
 
-// Up installs the missing migrations, each in a separate transaction. If one
-// fails, it is rolled back. Remove the cause and call Up again to continue.
-// Concurrent calls wait for one another, until ctx is done.
+// Up installs the missing migrations in one transaction: it installs all of them or, if it
+// returns an error, none. Concurrent calls wait for one another, until ctx is done. Which
+// tool ran the installed migrations doesn't matter.
 //
 // Up returns [ErrLayout] if the layouts of the installation differ from c. The
-// layout of SnowflakeSI is the only one that it can add to an installation. Up
-// returns [ErrForeign] if another tool created the installation: continue with that
-// tool.
+// layout of SnowflakeSI is the only one that it can add to an installation.
 //
 // The role needs CREATE on the database, or USAGE and CREATE on both schemas if they
 // exist: that of the Config, and the one of the internal functions, which has the
 // suffix _internal. If all migrations are installed, it needs only USAGE on the
 // first. Up returns [ErrUntrusted] if a role that the session doesn't trust owns one of
 // the schemas, an object in them, or privileges to change them: it could replace the
-// functions that others call. Up needs a session of its own, so PgBouncer in transaction mode does not work. On Citus,
-// connect to the coordinator, or Up returns [ErrCitusWorker].
+// functions that others call. On Citus, connect to the coordinator, or Up returns
+// [ErrCitusWorker].
 func Up(ctx context.Context, db *sql.DB, c Config) error {
 	_, err := Apply(ctx, db, c)
 	return err
 }
 
 // Apply is [Up] for programs that report the migrations. It returns the migrations
-// that this call installed, also if it returns an error. They include snowflake_si
-// if the call added only the functions of that migration.
+// that this call installed. They include snowflake_si if the call added only the
+// functions of that migration.
 func Apply(ctx context.Context, db *sql.DB, c Config) ([]Migration, error) {
 	d, err := c.data()
 	if err != nil {
@@ -49,44 +44,100 @@ func Apply(ctx context.Context, db *sql.DB, c Config) ([]Migration, error) {
 		if err := checkOwners(ctx, tx, "install", d); err != nil {
 			return err
 		}
-		there, err := hasTable(ctx, tx, d.Internal, versionTable)
-		complete = err == nil && there && checkInstallation(ctx, tx, d) == nil
+		complete = checkInstallation(ctx, tx, d) == nil
 		return nil
 	})
 	if err != nil || complete {
 		return nil, err
 	}
-	if err := prepare(ctx, db, d); err != nil {
-		return nil, err
-	}
-	p, err := provider(db, d)
+	var applied []Migration
+	err = locked(ctx, db, "install", d.Schema, func(tx *sql.Tx) error {
+		applied, err = d.install(ctx, tx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	results, err := p.Up(ctx)
-	var partial *goose.PartialError
-	if errors.As(err, &partial) {
-		version := int(partial.Failed.Source.Version)
-		results, err = partial.Applied, fmt.Errorf("migration %d (%s): %w", version, steps()[version-1].name, partial.Err)
+	return applied, nil
+}
+
+// UpTx is [Up] in a transaction of the caller, whose isolation level must be READ
+// COMMITTED. It leaves the settings of the transaction as they were. If UpTx returns an error, roll the transaction back. Until the transaction ends,
+// calls of Up for the same schema wait.
+func UpTx(ctx context.Context, tx *sql.Tx, c Config) error {
+	d, err := c.data()
+	if err != nil {
+		return err
+	}
+	var path, strings, intervals string // of the caller
+	err = tx.QueryRowContext(ctx, "SELECT pg_catalog.current_setting('search_path'), pg_catalog.current_setting('standard_conforming_strings'), pg_catalog.current_setting('intervalstyle')").
+		Scan(&path, &strings, &intervals)
+	if err != nil {
+		return failed("install", d.Schema, err)
+	}
+	if err := lock(ctx, tx, d.Schema); err != nil {
+		return failed("install", d.Schema, err)
+	}
+	if _, err := d.install(ctx, tx); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "SELECT set_config('search_path', $1, true), set_config('standard_conforming_strings', $2, true), set_config('intervalstyle', $3, true)", path, strings, intervals)
+	if err != nil {
+		return failed("install", d.Schema, err)
+	}
+	return nil
+}
+
+// install installs the missing migrations in a transaction that has called lock.
+func (d data) install(ctx context.Context, tx *sql.Tx) (applied []Migration, err error) {
+	if err := refuseCitusWorker(ctx, tx); err != nil {
+		return nil, err
+	}
+	// CREATE SCHEMA IF NOT EXISTS would need the privilege even if the schema exists.
+	if _, err := tx.ExecContext(ctx, d.createSchemas()); err != nil {
+		return nil, uncreated(d, err)
+	}
+	// Only now, because another role could have created a schema until now.
+	if err := checkOwners(ctx, tx, "install", d); err != nil {
+		return nil, err
+	}
+	installed, err := revisions(ctx, tx, d.Schema)
+	if errors.Is(err, ErrNotInstalled) {
+		err = refuseRemains(ctx, tx, "install", d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLayouts(ctx, tx, d, true); err != nil {
+		return nil, err
 	}
 	list := d.list()
-	var applied []Migration
-	for _, r := range results {
-		applied = append(applied, list[r.Source.Version-1])
+	for _, m := range list {
+		if _, ok := installed[m.Version]; ok {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, m.Up); err != nil {
+			return nil, failed("install", d.Schema, fmt.Errorf("migration %d (%s): %w", m.Version, m.Name, err))
+		}
+		applied = append(applied, m)
 	}
-	if err != nil {
-		return applied, failed("install", d.Schema, err)
+	if d.SnowflakeSI != nil {
+		present, err := layouts(ctx, tx, d.Schema)
+		if err != nil {
+			return nil, err
+		}
+		if present[d.SnowflakeSI.Format] == "" {
+			if _, err := tx.ExecContext(ctx, d.snowflakeSIFunctions()); err != nil {
+				return nil, failed("install SnowflakeSI in", d.Schema, err)
+			}
+			i := slices.IndexFunc(list, func(m Migration) bool { return m.Name == d.SnowflakeSI.Format })
+			applied = append(applied, list[i])
+		}
 	}
-	added, err := addSnowflakeSI(ctx, db, d)
-	if err != nil {
-		return applied, err
+	if _, err := tx.ExecContext(ctx, d.dropVersionTable()); err != nil {
+		return nil, failed("install", d.Schema, err)
 	}
-	if added {
-		i := slices.IndexFunc(list, func(m Migration) bool { return m.Name == d.SnowflakeSI.Format })
-		applied = append(applied, list[i])
-	}
-	// Another process may have installed another layout in the meantime.
-	return applied, Check(ctx, db, c)
+	return applied, checkInstallation(ctx, tx, d)
 }
 
 // Down removes an installation in one transaction. It also drops each of the two
@@ -104,8 +155,6 @@ func Down(ctx context.Context, db *sql.DB, c Config) error {
 		return err
 	}
 	list := d.list()
-	// goose would commit after each migration, and an error would leave half an
-	// installation.
 	return locked(ctx, db, "remove", d.Schema, func(tx *sql.Tx) error {
 		if err := checkOwners(ctx, tx, "remove", d); err != nil {
 			return err
@@ -117,27 +166,25 @@ func Down(ctx context.Context, db *sql.DB, c Config) error {
 		if !there {
 			return refuseRemains(ctx, tx, "remove", d)
 		}
-		applied, err := ownRevisions(ctx, tx, d.Schema)
-		if err != nil {
+		installed, err := revisions(ctx, tx, d.Schema)
+		if err != nil && !errors.Is(err, ErrNotInstalled) {
 			return err
 		}
-		for version := range applied {
+		for version := range installed {
 			if version > len(list) {
 				return fmt.Errorf("migrations: remove schema %q: it has migration %d, and this version of the package has migrations up to %d; run Down of the version that installed it",
 					d.Schema, version, len(list))
 			}
 		}
+		var statements []string
 		for _, m := range slices.Backward(list) {
-			if _, ok := applied[m.Version]; !ok {
-				continue
-			}
-			if _, err := tx.ExecContext(ctx, m.Down); err != nil {
-				return failed("remove", d.Schema, withDependents(err))
+			if _, ok := installed[m.Version]; ok {
+				statements = append(statements, m.Down)
 			}
 		}
-		for _, statement := range []string{"DROP TABLE IF EXISTS " + d.Internal + "." + versionTable, d.dropEmptySchemas()} {
-			if _, err := tx.ExecContext(ctx, statement); err != nil {
-				return failed("remove", d.Schema, err)
+		for _, s := range append(statements, d.dropVersionTable(), d.dropEmptySchemas()) {
+			if _, err := tx.ExecContext(ctx, s); err != nil {
+				return failed("remove", d.Schema, withDependents(err))
 			}
 		}
 		return nil
@@ -176,56 +223,15 @@ func Status(ctx context.Context, db *sql.DB, c Config) ([]MigrationStatus, error
 	return list, nil
 }
 
-// versionTable is the version table of goose, in the schema of the internal
-// functions. It differs from goose's default name, since an installation that has
-// it is one by Up.
-const versionTable = "goose_version"
-
-// provider returns the goose provider for Up.
-func provider(db *sql.DB, d data) (*goose.Provider, error) {
-	return goose.NewProvider(goose.DialectPostgres, db, mapFS(d.list(), gooseFiles),
-		goose.WithTableName(d.Internal+"."+versionTable),
-		goose.WithSessionLocker(&sessionLock{schema: d.Schema}),
-		goose.WithDisableGlobalRegistry(true))
-}
-
 func failed(verb, schema string, err error) error {
 	return fmt.Errorf("migrations: %s schema %q: %w", verb, schema, err)
 }
 
-const lockKey = "pg_catalog.hashtextextended(pg_catalog.concat('sortkey migrations of ', $1::pg_catalog.text), 0::bigint)"
-
-// A sessionLock has the name of a schema, and the search_path that the session had. It sets
-// the search_path to pg_catalog for the statements of goose. It takes an advisory lock for the
-// installation in that schema and holds it across the transactions of goose, so
-// that concurrent calls wait for one another. The server releases it when the
-// connection ends.
-type sessionLock struct{ schema, path string }
-
-func (l *sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	if _, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_lock("+lockKey+")", l.schema); err != nil {
-		return err
-	}
-	if err := conn.QueryRowContext(ctx, "SELECT pg_catalog.current_setting('search_path')").Scan(&l.path); err != nil {
-		return err
-	}
-	_, err := conn.ExecContext(ctx, "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)")
-	return err
-}
-
-func (l *sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_unlock("+lockKey+"), pg_catalog.set_config('search_path', $2::pg_catalog.text, false)", l.schema, l.path)
-	return err
-}
-
-// locked runs f in a transaction, under the lock of the installation.
+// locked runs f in a transaction that has called lock.
 func locked(ctx context.Context, db *sql.DB, verb, schema string, f func(*sql.Tx) error) error {
 	var own error // the error of f, which already names the verb and the schema
 	err := inTx(ctx, db, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_xact_lock("+lockKey+")", schema); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, trust.Settings); err != nil {
+		if err := lock(ctx, tx, schema); err != nil {
 			return err
 		}
 		own = f(tx)
@@ -251,49 +257,14 @@ func inTx(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// prepare checks that Up can proceed, and creates the schemas and the version table
-// of goose. If goose created the table itself, it would do so without a lock, and
-// concurrent calls would collide and wait for a second.
-func prepare(ctx context.Context, db *sql.DB, d data) error {
-	return locked(ctx, db, "install", d.Schema, func(tx *sql.Tx) error {
-		if err := checkOwners(ctx, tx, "install", d); err != nil { // again, under the lock
-			return err
-		}
-		applied, err := ownRevisions(ctx, tx, d.Schema)
-		if err != nil {
-			return err
-		}
-		if applied == nil {
-			if err := refuseRemains(ctx, tx, "install", d); err != nil {
-				return err
-			}
-		}
-		if err := checkLayouts(ctx, tx, d, true); err != nil {
-			return err
-		}
-		// CREATE SCHEMA IF NOT EXISTS would need the privilege even if the schema
-		// exists.
-		if _, err := tx.ExecContext(ctx, d.createSchemas()); err != nil {
-			return uncreated(d, err)
-		}
-		if there, err := hasTable(ctx, tx, d.Internal, versionTable); err != nil || there {
-			return err
-		}
-		store, err := database.NewStore(database.DialectPostgres, d.Internal+"."+versionTable)
-		if err != nil {
-			return err
-		}
-		if err := store.CreateVersionTable(ctx, tx); err != nil {
-			return failed("install", d.Schema, err)
-		}
-		if _, err := tx.ExecContext(ctx, d.wrapped(shared(), "protect version table")); err != nil {
-			return failed("install", d.Schema, err)
-		}
-		if err := store.Insert(ctx, tx, database.InsertRequest{Version: 0}); err != nil { // goose requires this row
-			return failed("install", d.Schema, err)
-		}
-		return nil
-	})
+// lock gives a transaction the settings of package trust, and waits until other transactions
+// on the same installation end.
+func lock(ctx context.Context, tx *sql.Tx, schema string) error {
+	if _, err := tx.ExecContext(ctx, trust.Settings); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtextextended(concat('sortkey migrations of ', $1::text), 0::bigint))", schema)
+	return err
 }
 
 // refuseRemains returns an error if the schema of the internal functions has an
@@ -312,26 +283,6 @@ func uncreated(d data, err error) error {
 		err = fmt.Errorf("%w; run GRANT CREATE ON DATABASE, or CREATE SCHEMA %s and %s with AUTHORIZATION for this role", err, d.Schema, d.Internal)
 	}
 	return fmt.Errorf("migrations: create schemas %q and %q: %w", d.Schema, d.Internal, err)
-}
-
-// addSnowflakeSI creates the functions of SnowflakeSI if d has its layout and the
-// installation doesn't. It reports whether it did.
-func addSnowflakeSI(ctx context.Context, db *sql.DB, d data) (added bool, err error) {
-	if d.SnowflakeSI == nil {
-		return false, nil
-	}
-	err = locked(ctx, db, "install", d.Schema, func(tx *sql.Tx) error {
-		installed, err := layouts(ctx, tx, d.Schema)
-		if err != nil || installed[d.SnowflakeSI.Format] != "" {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, d.snowflakeSIFunctions()); err != nil {
-			return failed("install SnowflakeSI in", d.Schema, err)
-		}
-		added = true
-		return nil
-	})
-	return added, err
 }
 
 // withDependents adds the names of the dependent objects to the error of a DROP.

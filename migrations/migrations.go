@@ -234,6 +234,12 @@ var blankLines = regexp.MustCompile(`\n{3,}`)
 func (d data) createSchemas() string    { return d.wrapped(shared(), "create schemas") }
 func (d data) dropEmptySchemas() string { return d.wrapped(shared(), "drop empty schemas") }
 
+// dropVersionTable returns a statement that drops the version table of goose, with which
+// earlier versions of Up recorded the migrations a second time.
+func (d data) dropVersionTable() string {
+	return "DROP TABLE IF EXISTS " + d.Internal + ".goose_version"
+}
+
 // snowflakeSIFunctions returns the part of a migration that needs a base clock.
 func (d data) snowflakeSIFunctions() string {
 	for _, s := range steps() {

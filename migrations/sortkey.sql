@@ -38,12 +38,32 @@ BEGIN
 END
 $$;
 
--- Create the schemas, unless they exist: for a role that must not create schemas, or with a tool's version table. A role
--- that owns an existing schema, an object in it, or the privilege to create one could replace the functions that others
--- call. So the schemas must belong to roles that this session trusts.
+-- Create the schemas, unless they exist: for a role that must not create schemas, or with a tool's version table.
 DO $$
 DECLARE
     name text;
+    grantee text;
+BEGIN
+    FOREACH name IN ARRAY '{sortkey,sortkey_internal}'::text[] LOOP
+        IF to_regnamespace(name) IS NULL THEN
+            EXECUTE format('CREATE SCHEMA %I', name);
+            EXECUTE format('COMMENT ON SCHEMA %I IS %L', name, 'Created by the sortkey migrations.');
+            -- by ALTER DEFAULT PRIVILEGES
+            FOR grantee IN
+                SELECT coalesce(quote_ident(r.rolname), 'PUBLIC') FROM pg_namespace n, aclexplode(n.nspacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+                WHERE n.oid = to_regnamespace(name) AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
+            LOOP
+                EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM %s', name, grantee);
+            END LOOP;
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- A role that owns one of the schemas, an object in it, or the privilege to create one could replace the functions that
+-- others call. So the schemas must belong to roles that this session trusts.
+DO $$
+DECLARE
     untrusted text;
     problem text;
 BEGIN
@@ -82,19 +102,6 @@ SELECT * FROM (
             MESSAGE = format('%s %s', untrusted, problem),
             DETAIL = 'A session trusts itself, roles that it is a member of, the database''s owner and superusers; a superuser trusts only superusers.',
             HINT = 'Drop the object or change its owner, revoke the privilege, or connect as another role.';
-    END LOOP;
-    FOREACH name IN ARRAY '{sortkey,sortkey_internal}'::text[] LOOP
-        IF to_regnamespace(name) IS NULL THEN
-            EXECUTE format('CREATE SCHEMA %I', name);
-            EXECUTE format('COMMENT ON SCHEMA %I IS %L', name, 'Created by the sortkey migrations.');
-            -- by ALTER DEFAULT PRIVILEGES
-            FOR untrusted IN
-                SELECT coalesce(quote_ident(r.rolname), 'PUBLIC') FROM pg_namespace n, aclexplode(n.nspacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
-                WHERE n.oid = to_regnamespace(name) AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
-            LOOP
-                EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM %s', name, untrusted);
-            END LOOP;
-        END IF;
     END LOOP;
 END
 $$;

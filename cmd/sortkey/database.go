@@ -108,7 +108,7 @@ func (db database) explain(ctx context.Context, err error, privileges ...string)
 	if err == nil || ctx.Err() != nil || errors.As(err, &reworded) {
 		return err
 	}
-	if problem, remedy := dbhealth.Diagnose(ctx, db.std, err, db.Schema); problem != "" {
+	if problem, remedy := dbhealth.Diagnose(err, db.Schema); problem != "" {
 		return &rewordedError{problem + "; " + remedy, err}
 	}
 	text, remedy := strings.TrimPrefix(err.Error(), "migrations: "), ""
@@ -119,7 +119,7 @@ func (db database) explain(ctx context.Context, err error, privileges ...string)
 		remedy = dbhealth.Privileges(ctx, db.std, err, db.Schema, privileges...)
 	case dbhealth.Missing(err):
 		checked := migrations.Check(ctx, db.std, migrations.Config{Schema: db.Schema})
-		if problem, remedy := dbhealth.Diagnose(ctx, db.std, checked, db.Schema); problem != "" && !strings.Contains(problem, "layout is") {
+		if problem, remedy := dbhealth.Diagnose(checked, db.Schema); problem != "" && !strings.Contains(problem, "layout is") {
 			return &rewordedError{text + ": " + problem + "; " + remedy, err}
 		}
 		if message := pgerror.Message(err); strings.Contains(message, db.Schema+".") || strings.Contains(message, db.Schema+"_internal.") {

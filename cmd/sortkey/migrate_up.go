@@ -11,12 +11,12 @@ func (c *app) migrateUpCommand() *cobra.Command {
 	return c.configuredCommand(&cobra.Command{
 		Use:   "up",
 		Short: "Install the SQL of sortkey, or upgrade it",
-		Long: `Up installs the missing migrations, each in a transaction. Concurrent calls wait
-for one another. The layouts of an installation are permanent: flags that differ
+		Long: `Up installs the missing migrations in one transaction. Concurrent calls wait for
+one another. The layouts of an installation are permanent: flags that differ
 from them are an error, but up can add snowflake-si.
 
-Up refuses an installation by another migration tool. Continue with that tool,
-and with the files from sortkey migrate export.`,
+If another migration tool created the installation, continue with that tool, and
+with the files from sortkey migrate export: it doesn't see what up installs.`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, db database) error {
 		applied, err := migrations.Apply(ctx, db.std, db.Config)

@@ -81,7 +81,7 @@ func TestObjects(t *testing.T) {
 				|| (select coalesce(string_agg(conname || pg_get_constraintdef(oid), ' ' order by conname), '') from pg_constraint where contypid = t.oid)
 				from pg_type t where t.typnamespace::regnamespace in ('sortkey', 'sortkey_internal') and t.typtype = 'd'
 			union all select 'sequence ' || oid::regclass || relowner::regrole || coalesce(relacl::text, '')
-				from pg_class where relnamespace = 'sortkey_internal'::regnamespace and relkind = 'S' and relname ~ '_clock$' -- not of goose
+				from pg_class where relnamespace = 'sortkey_internal'::regnamespace and relkind = 'S'
 			union all select 'schema ' || nspname || nspowner::regrole || coalesce(nspacl::text, '')
 				from pg_namespace where nspname in ('sortkey', 'sortkey_internal')
 			order by 1`

@@ -112,7 +112,7 @@ func TestRules(t *testing.T) {
 		{name: "migration", own: true, one: true, sql: `DELETE FROM sortkey.revision WHERE version = 5`, want: []string{"migration-missing problem schema sortkey: 8 of 9 migrations"}},
 		{name: "layout", one: true, options: dbhealth.Options{Config: migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(1288834974657)}}}, want: []string{"layout-differs problem schema sortkey: its Snowflake layout is "}},
 		{name: "newer migration", own: true, one: true, sql: `INSERT INTO sortkey.revision VALUES (99, 'future')`,
-			want: []string{"migration-missing warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 9 → upgrade the command"}},
+			want: []string{"migration-missing warning schema sortkey: migrations up to 99; this command knows 9 → upgrade the command"}},
 		{name: "restore without data", own: true, one: true, sql: `DELETE FROM sortkey.layout`,
 			want: []string{`not-installed problem schema sortkey: table sortkey\.layout has no layout of Snowflake → restore the data of the schemas sortkey and sortkey_internal`}},
 		{name: "unknown layout", own: true, one: true, sql: `UPDATE sortkey.layout SET layout = 'new'`, want: []string{`not-installed problem schema sortkey: unknown Snowflake layout "new"`}},

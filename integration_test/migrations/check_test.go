@@ -53,9 +53,9 @@ func TestCheckLayouts(t *testing.T) {
 		must(t, migrations.Down(ctx, pool, ours))
 		_, err = migrations.Installed(ctx, pool, "sortkey")
 		wantError(t, err, migrations.ErrNotInstalled)
-		db.Exec(t, "CREATE SCHEMA sortkey_internal; CREATE SEQUENCE sortkey_internal.snowflake_si_clock")
-		wantError(t, migrations.Up(ctx, pool, ours), nil, "migration 4 (snowflake_si)")
-		db.Exec(t, "DROP SEQUENCE sortkey_internal.snowflake_si_clock")
+		for _, m := range migrationsOf(t, ours)[:3] {
+			db.Exec(t, m.Up)
+		}
 		half := installCatalog(t, pool, "sortkey")
 		wantError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrLayout, snowflake)
 		installSame(t, "Up with another layout", installCatalog(t, pool, "sortkey"), half)

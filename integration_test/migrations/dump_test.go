@@ -75,13 +75,8 @@ func installRestored(t *testing.T, old *sql.DB, into *pgtest.DB, c migrations.Co
 	wantError(t, migrations.CheckDefaults(ctx, restored, c), migrations.ErrUnreservedNode, "of_snowflake.id") // and no other problem
 	catalog := installCatalog(t, restored, "sortkey")
 	installSame(t, "restored", catalog, installCatalog(t, old, "sortkey"))
-	const versions = "SELECT format('%s %s', id, version_id) FROM sortkey_internal.goose_version ORDER BY 1"
-	before := columnOf(t, restored, versions)
 	must(t, migrations.Up(ctx, restored, c))
 	installSame(t, "Up after a restore", installCatalog(t, restored, "sortkey"), catalog)
-	if after := columnOf(t, restored, versions); len(before) < 7 || !slices.Equal(after, before) {
-		t.Errorf("expected Up to change nothing, got %v and then %v", before, after)
-	}
 
 	installInsert(t, restored)
 	for _, table := range columnOf(t, restored, installGenerated) {

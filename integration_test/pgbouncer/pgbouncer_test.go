@@ -2,12 +2,15 @@ package pgbouncer
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -79,10 +82,27 @@ func TestTransactionMode(t *testing.T) {
 				t.Run("same statement", p.sameStatement)
 				t.Run("stray statement", p.strayStatement)
 				t.Run("domains", p.domains)
+				t.Run("migrations", p.migrations)
 				pgtest.EachMode(t, p.mode)
 			})
 		})
 	}
+}
+
+// migrations calls Up several times at once, and then Down.
+func (p *proxy) migrations(t *testing.T) {
+	ctx, pool, c := t.Context(), p.SQL(t, pgtest.Mode(pgx.QueryExecModeExec)), migrations.Config{Schema: "keys"}
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(func() {
+			if err := errors.Join(migrations.Up(ctx, pool, c), migrations.Check(ctx, pool, c)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	pgtest.Must(t, migrations.Down(ctx, pool, c))
+	pgtest.Fails(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled)
 }
 
 // A proxy is a PgBouncer in front of a test's database. Its DB connects through

@@ -15,15 +15,15 @@ import (
 
 // The remedies for missing migrations and objects.
 const (
-	RemedyUp      = "run sortkey migrate up"
-	remedyForeign = "continue with the tool that ran the others; sortkey migrate export writes the files for it"
-	remedyMissing = "restore it from a backup; a view or a function can also be created with its statements from sortkey migrate print: CREATE, then REVOKE and GRANT"
+	RemedyUp       = "run sortkey migrate up"
+	remedyOutdated = RemedyUp + ", or, if your own tool ran the others, continue with its files from sortkey migrate export"
+	remedyMissing  = "restore it from a backup; a view or a function can also be created with its statements from sortkey migrate print: CREATE, then REVOKE and GRANT"
 )
 
 // Diagnose returns the problem and the remedy of an error of package migrations that wraps a
 // problem with an installation. Otherwise the problem is empty.
-func Diagnose(ctx context.Context, db *sql.DB, err error, schema string) (problem, remedy string) {
-	sentinels := []error{migrations.ErrNotInstalled, migrations.ErrOutdated, migrations.ErrIncomplete, migrations.ErrLayout, migrations.ErrForeign, migrations.ErrCitusWorker, migrations.ErrUntrusted}
+func Diagnose(err error, schema string) (problem, remedy string) {
+	sentinels := []error{migrations.ErrNotInstalled, migrations.ErrOutdated, migrations.ErrIncomplete, migrations.ErrLayout, migrations.ErrCitusWorker, migrations.ErrUntrusted}
 	i := slices.IndexFunc(sentinels, func(sentinel error) bool { return errors.Is(err, sentinel) })
 	if i < 0 || !strings.HasPrefix(err.Error(), "migrations: ") { // of rekey, with a remedy
 		return "", ""
@@ -37,16 +37,10 @@ func Diagnose(ctx context.Context, db *sql.DB, err error, schema string) (proble
 	case migrations.ErrNotInstalled:
 		return fmt.Sprintf("schema %q of this database has no installation", schema), RemedyUp + ", or pass the schema of the installation with --schema"
 	case migrations.ErrOutdated:
-		byUp, _ := installedByUp(ctx, db, schema)
-		switch missesLayout := strings.Contains(problem, "has no functions for"); {
-		case byUp && missesLayout:
+		if strings.Contains(problem, "has no functions for") {
 			return problem, RemedyUp + " with the same flags"
-		case byUp:
-			return problem, RemedyUp
-		case missesLayout:
-			return problem, "add them with the tool that ran the migrations; the Go function AddSnowflakeSI of package migrations returns the SQL"
 		}
-		return problem, remedyForeign
+		return problem, remedyOutdated
 	case migrations.ErrIncomplete:
 		return problem, fmt.Sprintf("restore the data of the schemas %s and %[1]s_internal", schema)
 	case migrations.ErrLayout:
@@ -54,8 +48,6 @@ func Diagnose(ctx context.Context, db *sql.DB, err error, schema string) (proble
 			return problem, "upgrade the command"
 		}
 		return strings.Replace(problem, "and this process has", "and the flags have", 1), "omit the flags, and give your programs the layout of the database; or install another schema"
-	case migrations.ErrForeign:
-		return problem, remedyForeign
 	case migrations.ErrUntrusted:
 		return problem, remedy
 	}
@@ -64,15 +56,6 @@ func Diagnose(ctx context.Context, db *sql.DB, err error, schema string) (proble
 
 // installationVerb matches the beginning of an error, before schema "sortkey".
 var installationVerb = regexp.MustCompile(`^migrations: (check |read |install |remove )?`)
-
-// installedByUp reports whether Up ran the migrations, and not another tool.
-func installedByUp(ctx context.Context, db *sql.DB, schema string) (byUp bool, err error) {
-	err = read(ctx, db, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-			WHERE n.nspname = $1 AND c.relname = 'goose_version')`, schema+"_internal").Scan(&byUp)
-	})
-	return byUp, err
-}
 
 // Missing reports whether the server lacks a table, function, column, schema or type.
 func Missing(err error) bool {

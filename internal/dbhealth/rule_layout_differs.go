@@ -17,7 +17,7 @@ var layoutDiffers = Rule{
 	Remedy: "give programs the layouts of the database",
 	check: func(ctx context.Context, e *Examination) error {
 		if err := e.checked(ctx); errors.Is(err, migrations.ErrLayout) {
-			problem, remedy := Diagnose(ctx, e.db, err, e.Config.Schema)
+			problem, remedy := Diagnose(err, e.Config.Schema)
 			e.add(Problem, "", e.installation(), e.withoutSchema(problem), remedy)
 			return nil
 		}

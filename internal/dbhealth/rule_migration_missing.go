@@ -41,31 +41,23 @@ func checkMigrations(ctx context.Context, e *Examination) error {
 	if err := e.row(ctx, []any{&installed, &newest}, `SELECT count(*), coalesce(max(version), 0) FROM $s.revision`); err != nil {
 		return err
 	}
-	byUp, err := installedByUp(ctx, e.db, e.Config.Schema)
-	if err != nil {
-		return err
-	}
-	tool := "another tool"
-	if byUp {
-		tool = "sortkey migrate up"
-	}
 	known, err := migrations.List(e.Config)
 	if err != nil {
 		return err
 	}
-	detail := fmt.Sprintf("%d of %d migrations, run by %s", installed, len(known), tool)
+	detail := fmt.Sprintf("%d of %d migrations", installed, len(known))
 	err = e.checked(ctx)
 	switch {
 	case newest > len(known):
-		e.add(Warning, "", e.installation(), fmt.Sprintf("migrations up to %d, run by %s; this command knows %d", newest, tool, len(known)), "upgrade the command")
+		e.add(Warning, "", e.installation(), fmt.Sprintf("migrations up to %d; this command knows %d", newest, len(known)), "upgrade the command")
 	case errors.Is(err, migrations.ErrOutdated):
-		problem, remedy := Diagnose(ctx, e.db, err, e.Config.Schema)
+		problem, remedy := Diagnose(err, e.Config.Schema)
 		e.outdated = remedy
 		e.add(Problem, "", e.installation(), detail+"; "+e.withoutSchema(problem), remedy)
 	case err == nil, errors.Is(err, migrations.ErrLayout):
 		e.add(OK, "", e.installation(), detail, "")
 	default:
-		problem, remedy := Diagnose(ctx, e.db, err, e.Config.Schema)
+		problem, remedy := Diagnose(err, e.Config.Schema)
 		if problem == "" {
 			return err
 		}

@@ -23,7 +23,7 @@ func checkInstalled(ctx context.Context, e *Examination) error {
 		e.Config = config
 		return nil
 	}
-	detail, remedy := Diagnose(ctx, e.db, err, e.Config.Schema)
+	detail, remedy := Diagnose(err, e.Config.Schema)
 	if detail == "" {
 		return err
 	}

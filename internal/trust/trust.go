@@ -172,13 +172,21 @@ func Find(ctx context.Context, tx *sql.Tx, query string) (list []Finding, err er
 	return list, rows.Err()
 }
 
-// Remedy returns the remedy for findings of [Installation]. If everything belongs to the
-// owner of the schema, the remedy has the statement that states trust in that role, and
-// that grants no other privilege. A superuser can't trust another role.
+// Remedy returns the remedy for findings of [Installation]. If a superuser acts as another
+// role, the remedy is to end that. If everything belongs to the owner of the schema, the
+// remedy has the statement that states trust in that role, and that grants no other
+// privilege. A superuser can't trust another role.
 func Remedy(ctx context.Context, tx *sql.Tx, schema string, findings []Finding) string {
 	const drop = "or, if the installation isn't yours, drop these objects or change their owner"
+	var acting sql.Null[string]
+	err := tx.QueryRowContext(ctx, `SELECT CASE WHEN s.rolsuper AND NOT c.rolsuper THEN pg_catalog.format('this session of superuser %I acts as role %I: run RESET ROLE, or, if a setting does this, ALTER DATABASE %I RESET role, or ALTER ROLE %1$I RESET role',
+				s.rolname, c.rolname, pg_catalog.current_database()) END
+			FROM pg_catalog.pg_roles s, pg_catalog.pg_roles c WHERE s.rolname = session_user AND c.rolname = current_user`).Scan(&acting)
+	if err == nil && acting.Valid {
+		return Visible(acting.V)
+	}
 	var owner, statement sql.Null[string]
-	err := tx.QueryRowContext(ctx, `SELECT pg_catalog.format('%I', o.rolname), CASE WHEN NOT s.rolsuper THEN CASE
+	err = tx.QueryRowContext(ctx, `SELECT pg_catalog.format('%I', o.rolname), CASE WHEN NOT s.rolsuper THEN CASE
 				WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 >= 160000 THEN pg_catalog.format('GRANT %I TO %I WITH INHERIT FALSE, SET FALSE', o.rolname, s.rolname)
 				ELSE pg_catalog.format('ALTER DATABASE %I OWNER TO %I', pg_catalog.current_database(), o.rolname) END END
 			FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles o ON o.oid = n.nspowner, pg_catalog.pg_roles s

@@ -13,6 +13,7 @@ END
 $$;
 
 {{template "create schemas" .}}
+{{template "check owners" .}}
 {{template "protect these" .}}
             SELECT 'SCHEMA', n.nspname, n.nspacl, n.nspowner FROM pg_namespace n WHERE n.nspname = '{{$i}}' AND pg_has_role(n.nspowner, 'USAGE')
 {{- template "protected"}}

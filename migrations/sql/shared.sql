@@ -12,12 +12,34 @@ DELETE FROM {{.Schema}}.revision WHERE version = {{.Version}};
 {{define "mark"}}Created by the sortkey migrations.{{end}}
 
 {{define "create schemas" -}}
--- Create the schemas, unless they exist: for a role that must not create schemas, or with a tool's version table. A role
--- that owns an existing schema, an object in it, or the privilege to create one could replace the functions that others
--- call. So the schemas must belong to roles that this session trusts.
+-- Create the schemas, unless they exist: for a role that must not create schemas, or with a tool's version table.
 DO $$
 DECLARE
     name text;
+    grantee text;
+BEGIN
+    FOREACH name IN ARRAY '{ {{- .Schema}},{{.Internal -}} }'::text[] LOOP
+        IF to_regnamespace(name) IS NULL THEN
+            EXECUTE format('CREATE SCHEMA %I', name);
+            EXECUTE format('COMMENT ON SCHEMA %I IS %L', name, '{{template "mark"}}');
+            -- by ALTER DEFAULT PRIVILEGES
+            FOR grantee IN
+                SELECT coalesce(quote_ident(r.rolname), 'PUBLIC') FROM pg_namespace n, aclexplode(n.nspacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+                WHERE n.oid = to_regnamespace(name) AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
+            LOOP
+                EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM %s', name, grantee);
+            END LOOP;
+        END IF;
+    END LOOP;
+END
+$$;
+{{end}}
+
+{{define "check owners" -}}
+-- A role that owns one of the schemas, an object in it, or the privilege to create one could replace the functions that
+-- others call. So the schemas must belong to roles that this session trusts.
+DO $$
+DECLARE
     untrusted text;
     problem text;
 BEGIN
@@ -28,19 +50,6 @@ BEGIN
             MESSAGE = format('%s %s', untrusted, problem),
             DETAIL = '{{.TrustRule}}.',
             HINT = 'Drop the object or change its owner, revoke the privilege, or connect as another role.';
-    END LOOP;
-    FOREACH name IN ARRAY '{ {{- .Schema}},{{.Internal -}} }'::text[] LOOP
-        IF to_regnamespace(name) IS NULL THEN
-            EXECUTE format('CREATE SCHEMA %I', name);
-            EXECUTE format('COMMENT ON SCHEMA %I IS %L', name, '{{template "mark"}}');
-            -- by ALTER DEFAULT PRIVILEGES
-            FOR untrusted IN
-                SELECT coalesce(quote_ident(r.rolname), 'PUBLIC') FROM pg_namespace n, aclexplode(n.nspacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
-                WHERE n.oid = to_regnamespace(name) AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
-            LOOP
-                EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM %s', name, untrusted);
-            END LOOP;
-        END IF;
     END LOOP;
 END
 $$;
@@ -105,14 +114,6 @@ BEGIN
 END
 $$;
 {{end}}
-
-{{/* The same for the version table of goose, before the other migrations. */}}
-{{define "protect version table" -}}
-{{template "protect these" .}}
-            SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
-            WHERE c.relnamespace = '{{.Internal}}'::regnamespace AND c.relkind IN ('r', 'S') AND pg_has_role(c.relowner, 'USAGE')
-{{- template "protected"}}
-{{- end}}
 
 {{/* The same for the sequence and the next_ functions of a format. */}}
 {{define "protect" -}}
