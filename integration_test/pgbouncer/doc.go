@@ -6,8 +6,9 @@
 // With two backends, consecutive statements of a client run on different connections to the
 // server. TestTransactionMode stores and reads all forms of IDs this way: in each query exec mode
 // of pgx, with and without transactions, through database/sql, in batches and COPY, and from
-// concurrent clients. Up and Down of package migrations work, too. A mode that can't work fails with the SQLSTATE of setup.expected. The table
-// setups has versions of PgBouncer with and without support for prepared statements.
+// concurrent clients. A mode that can't work fails with the SQLSTATE of setup.expected. The table
+// setups has versions of PgBouncer with and without support for prepared statements. Up and Down
+// of package migrations work, too.
 //
 // # Fixtures
 //
