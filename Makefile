@@ -106,7 +106,7 @@ integration: ## all integration tests
 	@# measures how long faults last, so it runs alone.
 	@# CI uses the race detector there. The other packages would take twice as long with it.
 	@cd integration_test && $(call report,\
-	leases=/\($(subst $() ,\|,$(LEASES))\)\$$; \
+	leases='/\($(subst $() ,\|,$(LEASES))\)$$'; \
 	run -count=1 $(filter-out $(LEASES:%=./%),$(FIRST:%=./%)) $$(go list ./... | grep -v "$$leases"); \
 	run $(RACE) -exec true $(LEASES:%=./%) >/dev/null; \
 	run -count=1 $(RACE) -p 3 $(filter-out ./service,$(LEASES:%=./%)); \
