@@ -62,8 +62,9 @@ func Apply(ctx context.Context, db *sql.DB, c Config) ([]Migration, error) {
 }
 
 // UpTx is [Up] in a transaction of the caller, whose isolation level must be READ
-// COMMITTED. It leaves the settings of the transaction as they were. If UpTx returns an error, roll the transaction back. Until the transaction ends,
-// calls of Up for the same schema wait.
+// COMMITTED. It leaves the settings of the transaction as they were. If UpTx returns an
+// error, roll the transaction back. Until the transaction ends, calls of Up for the same
+// schema wait.
 func UpTx(ctx context.Context, tx *sql.Tx, c Config) error {
 	d, err := c.data()
 	if err != nil {
