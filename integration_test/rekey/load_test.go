@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,18 +90,11 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 	}
 	// work waits until each program has run transactions before, between and after the steps.
 	work := func() {
-		before := make([]int32, len(workers))
-		for i, p := range workers {
-			before[i] = p.n.Load()
+		var counts []*atomic.Int32
+		for _, p := range workers {
+			counts = append(counts, &p.n)
 		}
-		pgtest.Eventually(t, "all programs run transactions", func() error {
-			for i, p := range workers {
-				if n := p.n.Load() - before[i]; n < 20 {
-					return fmt.Errorf("%d by program %d", n, i)
-				}
-			}
-			return nil
-		})
+		grow(t, "all programs run transactions", counts, 20)
 	}
 	for i := range workers {
 		begin(i, false)

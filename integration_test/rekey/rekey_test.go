@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -363,6 +364,23 @@ func repeat(t testing.TB, pause time.Duration, f func(n int) error) (stop func()
 	}
 	t.Cleanup(stop)
 	return stop
+}
+
+// grow waits until each count has grown by a number.
+func grow(t testing.TB, what string, counts []*atomic.Int32, by int32) {
+	t.Helper()
+	before := make([]int32, len(counts))
+	for i, c := range counts {
+		before[i] = c.Load()
+	}
+	pgtest.Eventually(t, what, func() error {
+		for i, c := range counts {
+			if n := c.Load() - before[i]; n < by {
+				return fmt.Errorf("%d by program %d", n, i)
+			}
+		}
+		return nil
+	})
 }
 
 // repeat runs statements again and again.

@@ -128,15 +128,7 @@ func TestUserTriggers(t *testing.T) {
 		// work waits until each program has run all its statements.
 		work := func() {
 			t.Helper()
-			for _, count := range rounds {
-				until := count.Load() + 2
-				pgtest.Eventually(t, "the programs work", func() error {
-					if n := count.Load(); n < until {
-						return fmt.Errorf("expected %d rounds, got %d", until, n)
-					}
-					return nil
-				})
-			}
+			grow(t, "all programs run their statements", rounds, 2)
 		}
 		check := func(when string) {
 			t.Helper()
