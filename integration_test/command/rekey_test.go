@@ -9,17 +9,6 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// mustStep runs a step that must succeed, and returns its output. On a slow machine, steps report
-// their progress on stderr.
-func mustStep(t *testing.T, db *pgtest.DB, line string, more ...string) string {
-	t.Helper()
-	r := sortkey(t, db, line, more...)
-	if r.code != 0 {
-		t.Fatalf("sortkey %s %q: code %d\n%s%s", line, more, r.code, r.out, r.errs)
-	}
-	return r.out
-}
-
 // TestRekey covers the errors and the JSON of rekey. TestPages runs the steps of
 // docs/rekey.md.
 func TestRekey(t *testing.T) {
@@ -59,10 +48,10 @@ func TestRekey(t *testing.T) {
 		if all := must(t, db, "rekey inspect", file, "--sql"); !strings.HasPrefix(all, dry) || !strings.HasPrefix(dry, "-- expand: reserve node numbers\nSELECT sortkey.reserve_node('snowflake', 1, ") {
 			t.Errorf("expected expand --dry-run to print the begin of inspect --sql, got\n%s\nand\n%s", dry, all)
 		}
-		mustStep(t, db, "rekey expand", file)
+		succeed(t, db, "rekey expand", file)
 		wantFailure(t, sortkey(t, db, "rekey contract --yes"), 2, "contract can't run now; the next step is backfill")
 		wantParts(t, must(t, db, "rekey backfill --dry-run"), "-- backfill: fill keys of public.orders: a batch, and a query for more rows\nWITH batch AS ")
-		done := objects(t, mustStep(t, db, "rekey backfill -o json"))
+		done := objects(t, succeed(t, db, "rekey backfill -o json").out)
 		if len(done) != 3 {
 			t.Fatalf("backfill in JSON: got %v", done)
 		}
@@ -70,7 +59,7 @@ func TestRekey(t *testing.T) {
 		if status := objects(t, must(t, db, "rekey status -o json"))[0]; status["next"] != "validate" || status["step"] != "backfill" || status["actions_left"].(float64) < 5 {
 			t.Errorf("status in JSON: got %v", status)
 		}
-		mustStep(t, db, "rekey validate")
+		succeed(t, db, "rekey validate")
 		wantFindings(t, diagnose(t, db))
 		wantParts(t, must(t, db, "doctor"), "\nrekey\n  ok       rekeyed: keys of orders: the next step is contract, the last change was ")
 		db.Exec(t, "UPDATE rekeyed.rekey_state SET updated_at = now() - interval '3 days'")
@@ -86,7 +75,7 @@ func TestRekey(t *testing.T) {
 		}
 		wantFields(t, objects(t, must(t, db, "rekey status -o json"))[0], `{"next": "contract", "action": "look for new objects on the old columns"}`)
 		must(t, db, "rekey contract --dry-run")
-		mustStep(t, db, "rekey abort")
+		succeed(t, db, "rekey abort")
 		if out := must(t, db, "nodes list snowflake"); strings.Contains(out, "reserved") {
 			t.Errorf("after abort: got\n%s", out)
 		}
@@ -102,9 +91,9 @@ func TestRekeyText(t *testing.T) {
 		db.Exec(t, `CREATE TABLE orders (id text PRIMARY KEY); INSERT INTO orders SELECT 'order ' || i FROM generate_series(1, 10) i;
 			CREATE TABLE lines (order_id text REFERENCES orders); INSERT INTO lines TABLE orders; CREATE INDEX ON lines (order_id);
 			COMMENT ON COLUMN lines.order_id IS 'The order.'`)
-		mustStep(t, db, "rekey expand", file)
-		mustStep(t, db, "rekey backfill")
-		mustStep(t, db, "rekey validate")
+		succeed(t, db, "rekey expand", file)
+		succeed(t, db, "rekey backfill")
+		succeed(t, db, "rekey validate")
 		shown, code := onTerminal(t, command(t, db, "rekey contract"), "type the name of the schema: ", "rekeyed\n")
 		if code != 0 || !strings.Contains(shown, "type the name of the schema: rekeyed\ncompare the keys of all rows in ") || !strings.Contains(shown, "drop schema rekeyed in ") {
 			t.Errorf("the name: code %d, %q", code, shown)

@@ -58,10 +58,7 @@ func springs(t *testing.T, traps []trap) {
 	for _, super := range pgtest.Scaled([]bool{true}, []bool{true, false}) {
 		t.Run(map[bool]string{true: "superuser", false: "dba"}[super], func(t *testing.T) {
 			t.Parallel()
-			left := traps
-			if !pgtest.Thorough() {
-				left = traps[:1]
-			}
+			left := pgtest.Scaled(traps[:1], traps)
 			for len(left) > 0 {
 				n := len(left)
 				worldFor(super, left[0].bare)(t, func(t *testing.T, db *pgtest.DB) {
