@@ -185,6 +185,9 @@ func (r *reading) pools(ctx context.Context, e *dbhealth.Examination) error {
 func (r *reading) partitions(ctx context.Context, e *dbhealth.Examination) error {
 	tables, err := e.ManagedTables(ctx)
 	for _, t := range tables {
+		if t.Skipped != "" {
+			continue // a finding says so
+		}
 		if t.Estimate != nil {
 			r.add(defaultRows, float64(*t.Estimate), t.Table)
 		}

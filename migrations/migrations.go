@@ -183,8 +183,8 @@ type step struct {
 // shared returns the templates that the files share.
 var shared = sync.OnceValue(func() *template.Template {
 	functions := template.FuncMap{
-		"reads": func(table string) string { return trust.Reads(trust.WithChildren(table)) },
-		"int64": func(n int64) int64 { return n }, // a constant alone is an int, of 32 bits on some platforms
+		"untrusted": func(table string) string { return trust.Tables(trust.Joined(table)) },
+		"int64":     func(n int64) int64 { return n }, // a constant alone is an int, of 32 bits on some platforms
 	}
 	return template.Must(template.New("").Funcs(functions).ParseFS(files, "sql/shared.sql"))
 })

@@ -2316,8 +2316,42 @@ $$;
 
 GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
 
--- Raises an error unless the current role has the privileges of the table's owner. A superuser must not work on tables of
--- other roles: it would run the code of their defaults, constraints, indexes and policies with its own rights.
+-- Raises an error unless the session trusts the owners of a table, of its partitions, and of the tables that a foreign key
+-- connects with one of them. Maintenance opens all of these, and the server runs code of their owners when it does.
+CREATE FUNCTION sortkey_internal.require_trusted(parent regclass) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    found record;
+BEGIN
+    FOR found IN
+WITH RECURSIVE trusted AS MATERIALIZED (SELECT o.oid FROM pg_catalog.pg_roles o, pg_catalog.pg_database d, pg_catalog.pg_roles b
+    WHERE d.datname = pg_catalog.current_database() AND b.oid = d.datdba AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_roles s WHERE s.rolname IN (session_user, current_user)
+            AND NOT CASE WHEN s.rolsuper THEN o.rolsuper OR o.rolname = 'pg_database_owner' AND b.rolsuper
+                ELSE o.rolsuper OR o.oid = b.oid OR o.rolname = 'pg_database_owner' OR pg_catalog.pg_has_role(s.oid, o.oid, 'MEMBER') END)),
+t (root, oid) AS (
+    SELECT g.oid, g.oid FROM pg_catalog.unnest(ARRAY(WITH RECURSIVE t (oid) AS (SELECT parent::pg_catalog.oid UNION SELECT i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid)
+    SELECT oid FROM t UNION SELECT e.oid FROM pg_catalog.pg_constraint k, pg_catalog.unnest(ARRAY[k.conrelid, k.confrelid]) e (oid)
+        WHERE k.contype = 'f' AND (k.conrelid IN (SELECT oid FROM t) OR k.confrelid IN (SELECT oid FROM t)))) g (oid)
+    UNION SELECT t.root, i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid
+)
+SELECT DISTINCT ON (t.root) t.root::bigint, CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'table' END || pg_catalog.format(' %I.%I', n.nspname, c.relname) AS object,
+    CASE WHEN c.relowner IN (SELECT oid FROM trusted) THEN 'is on another server' ELSE pg_catalog.format('belongs to role %I', pg_catalog.pg_get_userbyid(c.relowner)) END AS reason
+FROM t JOIN pg_catalog.pg_class c ON c.oid = t.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relowner NOT IN (SELECT oid FROM trusted) ORDER BY t.root, t.oid <> t.root, 2
+    LOOP
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('role %I must not open %s: %s %s', session_user, parent, found.object, found.reason),
+            HINT = 'A session trusts itself, roles that it is a member of, the database''s owner and superusers; a superuser trusts only superusers. Connect as the owner of the tables, or remove the partition or the foreign key.';
+    END LOOP;
+END
+$$;
+
+-- Raises an error unless the current role has the privileges of the table's owner, and trusts the owners of all relations
+-- that maintenance opens.
 CREATE FUNCTION sortkey_internal.require_owner(parent regclass) RETURNS void
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -2330,12 +2364,8 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('role %I does not own %s; the owner is %I', current_user, parent, pg_get_userbyid(owner)),
             HINT = format('Use role %I, or a member of %1$I.', pg_get_userbyid(owner));
-    ELSIF EXISTS (SELECT FROM pg_roles r WHERE r.rolname IN (session_user, current_user) AND r.rolsuper)
-        AND NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = owner) THEN
-        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-            MESSAGE = format('a superuser must not run the code of %I, the owner of %s', pg_get_userbyid(owner), parent),
-            HINT = format('Connect as role %I, or as a member of %1$I that is no superuser.', pg_get_userbyid(owner));
     END IF;
+    PERFORM sortkey_internal.require_trusted(parent);
 END
 $$;
 
@@ -2676,7 +2706,6 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     m record;
-    code record;
     default_partition regclass;
     taken tstzmultirange;      -- ranges of existing partitions
     next_window tstzrange;
@@ -2698,45 +2727,15 @@ BEGIN
             WHERE parent IS NULL OR x.parent = parent
             ORDER BY x.parent::text
     LOOP
-        FOR code IN
-WITH RECURSIVE trusted AS MATERIALIZED (SELECT o.oid FROM pg_catalog.pg_roles o, pg_catalog.pg_database d, pg_catalog.pg_roles b
-    WHERE d.datname = pg_catalog.current_database() AND b.oid = d.datdba AND NOT EXISTS (
-        SELECT FROM pg_catalog.pg_roles s WHERE s.rolname IN (session_user, current_user)
-            AND NOT CASE WHEN s.rolsuper THEN o.rolsuper OR o.rolname = 'pg_database_owner' AND b.rolsuper
-                ELSE o.rolsuper OR o.oid = b.oid OR o.rolname = 'pg_database_owner' OR pg_catalog.pg_has_role(s.oid, o.oid, 'MEMBER') END)),
-given (oid) AS (SELECT pg_catalog.unnest(ARRAY(WITH RECURSIVE t (oid) AS (SELECT m.parent::pg_catalog.oid UNION SELECT i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid) SELECT oid FROM t))),
-relations (oid) AS (
-    SELECT oid FROM given
-    UNION SELECT d.refobjid FROM relations r JOIN pg_catalog.pg_rewrite w ON w.ev_class = r.oid
-        JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
-), definitions (class, oid) AS (
-    SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, w.oid FROM pg_catalog.pg_rewrite w WHERE w.ev_class IN (SELECT oid FROM relations)
-    UNION ALL SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass, p.oid FROM pg_catalog.pg_policy p WHERE p.polrelid IN (SELECT oid FROM relations)
-    UNION ALL SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, a.oid FROM pg_catalog.pg_attrdef a WHERE false AND a.adrelid IN (SELECT oid FROM given)
-    UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid FROM pg_catalog.pg_constraint c WHERE c.conrelid IN (SELECT oid FROM given)
-    UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_constraint c ON c.contypid = a.atttypid AND c.contypid <> 0
-        WHERE a.attrelid IN (SELECT oid FROM given)
-    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid FROM pg_catalog.pg_index i WHERE i.indrelid IN (SELECT oid FROM given)
-    UNION ALL SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, g.oid FROM pg_catalog.pg_trigger g WHERE false AND g.tgrelid IN (SELECT oid FROM given)
-    UNION ALL SELECT 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, s.oid FROM pg_catalog.pg_statistic_ext s WHERE s.stxrelid IN (SELECT oid FROM given)
-), used AS (
-    SELECT DISTINCT d.refclassid, d.refobjid FROM definitions f JOIN pg_catalog.pg_depend d ON d.classid = f.class AND d.objid = f.oid
-), functions (class, oid, function) AS (
-    SELECT refclassid, refobjid, refobjid FROM used WHERE refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
-    UNION ALL SELECT u.refclassid, u.refobjid, o.oprcode FROM used u JOIN pg_catalog.pg_operator o ON u.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = u.refobjid
-)
-SELECT DISTINCT * FROM (
-    SELECT CASE c.relkind WHEN 'v' THEN 'view' WHEN 'f' THEN 'foreign table' ELSE 'table' END || pg_catalog.format(' %I.%I', n.nspname, c.relname), pg_catalog.pg_get_userbyid(c.relowner)::text
-    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE (c.oid IN (SELECT oid FROM given) AND (c.relkind IN ('v', 'f') OR EXISTS (SELECT FROM pg_catalog.pg_roles s WHERE s.rolname IN (session_user, current_user) AND s.rolsuper)) OR c.relkind IN ('v', 'f') AND c.oid IN (SELECT oid FROM relations)) AND c.relowner NOT IN (SELECT oid FROM trusted)
-    UNION ALL SELECT pg_catalog.pg_describe_object(f.class, f.oid, 0), pg_catalog.pg_get_userbyid(p.proowner)::text
-        FROM functions f JOIN pg_catalog.pg_proc p ON p.oid = f.function WHERE p.proowner NOT IN (SELECT oid FROM trusted)
-) x (object, role) ORDER BY 1, 2
-        LOOP
-            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-                MESSAGE = format('reading %s could run the code of %s, which belongs to role %I', m.parent, code.object, code.role),
-                HINT = 'Connect as the owner of the table, or as a member of its role that is no superuser.';
-        END LOOP;
+        BEGIN
+            PERFORM sortkey_internal.require_trusted(m.parent);
+        EXCEPTION WHEN insufficient_privilege THEN
+            IF parent IS NOT NULL THEN
+                RAISE;
+            END IF;
+            RAISE WARNING 'skipped %: %', m.parent, SQLERRM;
+            CONTINUE;
+        END;
         parent_table := m.parent;
         default_partition := m.default_id;
         EXECUTE format('SELECT sortkey.%1$I(sortkey.%2$I(''-infinity'')), sortkey.%1$I(sortkey.%2$I(''infinity''))', m.format || '_time', m.format || '_floor')
@@ -3048,6 +3047,7 @@ BEGIN
     END IF;
     SELECT c.oid INTO id FROM pg_class c WHERE c.oid = parent;
     IF FOUND THEN
+        PERFORM sortkey_internal.require_owner(parent); -- a lock, too, waits for other sessions
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
     END IF;
     -- Look up the default partition after locking the table, since another session can create or drop it until then.
@@ -3189,7 +3189,7 @@ BEGIN
             END IF;
             tried := partition;
             IF action IS NOT NULL THEN
-                PERFORM sortkey_internal.require_owner(parent);
+                PERFORM sortkey_internal.require_owner(parent); -- again, since the locks now keep other roles from adding a foreign key
                 statements := sortkey_internal.partition_sql(parent, action, partition, lower, upper, at);
                 PERFORM set_config('lock_timeout', ms::text, true);
                 PERFORM set_config('search_path', path, true);

@@ -5,14 +5,15 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // A step updates rows and plans views, which runs triggers, constraints and functions of the
-// tables' owner with the rights of the session. So a session must trust the owner of every
-// object that a step uses, and works as the role of that owner. What it creates belongs to
+// tables' owner with the rights of the session. So a session must trust the owner of every table
+// and view that a step opens, and works as the role of that owner. What it creates belongs to
 // the owner, too. Superusers trust only superusers, and keep their role.
 
 // asOwner makes a transaction act as the owner of the first table, if the session trusts it.
@@ -44,20 +45,34 @@ func roleError(err error, role string) error {
 	return err
 }
 
-// checkOwners adds a problem for each object of an untrusted role that a step would run or
-// evaluate, and reports whether there is none. Only the catalog has been read so far.
+// checkOwners adds a problem for each table and view that a step must not open, and reports
+// whether there is none. Only the catalog has been read so far.
 func (m *model) checkOwners(ctx context.Context, tx *sql.Tx) (trusted bool, err error) {
 	oids := append(each(m.relations, func(r *relation) string { return fmt.Sprint(r.OID) }), each(m.views, func(v *view) string { return fmt.Sprint(v.OID) })...)
-	findings, err := untrustedTables(ctx, tx, oids)
+	findings, err := untrusted(ctx, tx, oids)
 	for _, f := range findings {
-		m.problem(f.Object, "belongs to role %s, and its code would run with your rights",
+		m.problem(f.Object, "%s, whose code would run with your rights",
 			"connect as that role, give the object to the owner of the tables, or drop it until contract", f.Reason)
 	}
 	return len(findings) == 0, err
 }
 
-func untrustedTables(ctx context.Context, tx *sql.Tx, oids []string) ([]trust.Finding, error) {
-	return trust.Find(ctx, tx, trust.Tables("'{"+strings.Join(oids, ",")+"}'::pg_catalog.oid[]"))
+// untrusted returns the tables and views of untrusted roles, and the triggers of tables that
+// call a function of such a role: the owner of a table lets others create them by TRIGGER.
+func untrusted(ctx context.Context, tx *sql.Tx, oids []string) ([]trust.Finding, error) {
+	list := "'{" + strings.Join(oids, ",") + "}'::pg_catalog.oid[]"
+	tables, err := trust.FindTables(ctx, tx, trust.Tables(list))
+	if err != nil {
+		return nil, err
+	}
+	findings, err := trust.Find(ctx, tx, trust.Triggers(list))
+	for _, oid := range oids {
+		n, _ := strconv.ParseInt(oid, 10, 64) // 0 has no finding
+		if f, ok := tables[n]; ok {
+			findings = append(findings, f)
+		}
+	}
+	return findings, err
 }
 
 // checkVisible adds a problem for each name with control characters. They could forge lines

@@ -2,9 +2,9 @@ package rekey
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sortkey/sortkey/internal/trust"
@@ -72,7 +72,7 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 			continue
 		}
 		if x.Readable {
-			err := db.QueryRowContext(ctx, "SELECT NOT EXISTS ("+trust.Tables(trust.WithChildren(strconv.FormatInt(x.Table, 10)))+")").Scan(&x.Readable)
+			err := db.QueryRowContext(ctx, "SELECT NOT EXISTS ("+trust.Tables(fmt.Sprintf("ARRAY[%d::pg_catalog.oid]", x.Table))+")").Scan(&x.Readable)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // readDependents returns the objects that depend on the columns, and reads the views.
@@ -30,7 +32,7 @@ func (m *model) readDependents(ctx context.Context, db querier) ([]dependent, er
 		}
 		var found []*view
 		// Names of tables in the definition depend on the search_path.
-		err := readJSON(ctx, db, &found, rows(query("views", nil)),
+		err := readJSON(ctx, db, &found, rows(query("views", trust.Roles)),
 			oids(rules, func(v int64) int64 { return v }))
 		if err != nil {
 			return nil, err

@@ -477,8 +477,7 @@ func checkJob(ctx context.Context, db trust.Beginner, schema string, tables []st
 	err := trust.Read(ctx, db, func(tx *sql.Tx) (err error) {
 		findings, err = trust.Find(ctx, tx, trust.Schemas([]string{schema}, nil))
 		if err == nil && len(findings) == 0 && len(tables) > 0 {
-			findings, err = untrustedTables(ctx, tx, tables)
-			findings = trust.Owners(findings)
+			findings, err = untrusted(ctx, tx, tables)
 		}
 		return err
 	})

@@ -113,7 +113,7 @@ func (db database) explain(ctx context.Context, err error, privileges ...string)
 	}
 	text, remedy := strings.TrimPrefix(err.Error(), "migrations: "), ""
 	switch {
-	case pgerror.State(err) == pgerror.InsufficientPrivilege:
+	case pgerror.State(err) == pgerror.InsufficientPrivilege && pgerror.Hint(err) == "": // of the server, not of our functions
 		// Package migrations appends a remedy, too.
 		text, _, _ = strings.Cut(text, "; run GRANT ")
 		remedy = dbhealth.Privileges(ctx, db.std, err, db.Schema, privileges...)

@@ -24,8 +24,9 @@ func (c *app) doctorCommand() *cobra.Command {
 and prints the results on one page, with a remedy below each problem. It changes
 nothing.
 
-Each result is ok, info, a warning, a problem, or unknown if the role lacks the
-privilege to read it. The exit code is 1 if there is a problem, or if the role
+Each result is ok, info, a warning, a problem, unknown if the role lacks the
+privilege to read it, or skipped: doctor opens no table of a role that the
+session doesn't trust. The exit code is 1 if there is a problem, or if the role
 cannot read the installation.
 
 A result that isn't ok has the ID of its rule in brackets; docs/monitoring.md
@@ -86,15 +87,16 @@ func (c *app) printReport(r *dbhealth.Report) error {
 	for _, l := range []dbhealth.Level{dbhealth.Problem, dbhealth.Warning} {
 		count(r.Count(l), english.Plural(r.Count(l), string(l), ""))
 	}
-	unknown := r.Count(dbhealth.Unknown)
-	count(unknown, fmt.Sprint(unknown, " unknown"))
+	for _, l := range []dbhealth.Level{dbhealth.Unknown, dbhealth.Skipped} {
+		count(r.Count(l), fmt.Sprint(r.Count(l), " ", l))
+	}
 	count(suppressed, fmt.Sprint(suppressed, " suppressed"))
 	return c.note("%s\n%s\n", b.String(), cmp.Or(strings.Join(counts, ", "), "no problems"))
 }
 
 // findingText returns a finding as a line, with its remedy below.
 func (c *app) findingText(f dbhealth.Finding) string {
-	status, colors := string(f.Level), map[dbhealth.Level]text.Color{dbhealth.OK: text.FgGreen, dbhealth.Warning: text.FgYellow, dbhealth.Problem: text.FgRed, dbhealth.Info: text.FgHiBlack, dbhealth.Unknown: text.FgHiBlack}
+	status, colors := string(f.Level), map[dbhealth.Level]text.Color{dbhealth.OK: text.FgGreen, dbhealth.Warning: text.FgYellow, dbhealth.Problem: text.FgRed, dbhealth.Info: text.FgHiBlack, dbhealth.Unknown: text.FgHiBlack, dbhealth.Skipped: text.FgHiBlack}
 	line := f.Subject + ": " + f.Detail
 	if f.Level != dbhealth.OK {
 		line += " [" + f.ID + "]"

@@ -46,7 +46,8 @@ steps and the rows need SELECT on the default partition.`,
 const exactRows = 10_000
 
 // listManaged prints the managed tables. If it cannot plan the steps of some, it
-// prints all tables and returns an error.
+// prints all tables and returns an error. It doesn't examine tables of roles that the
+// session doesn't trust.
 func (c *app) listManaged(ctx context.Context, db database) error {
 	health := dbhealth.New(db.std, dbhealth.Options{Config: db.Config, Now: c.Now, Areas: []string{"partitions"}})
 	tables, err := health.ManagedTables(ctx)
@@ -55,6 +56,9 @@ func (c *app) listManaged(ctx context.Context, db database) error {
 	}
 	var problems []error
 	for _, t := range tables {
+		if t.Skipped != "" {
+			continue
+		}
 		if err := inspect(ctx, health, t); err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -120,7 +124,7 @@ func (c *app) managedRow(t managedTable) table.Row {
 		horizon = fmt.Sprintf("%s (%s)", t.Horizon, c.ago(t.Horizon.Time))
 	case t.Horizon != nil:
 		horizon = t.Horizon.String()
-	case t.Problem != "":
+	case t.Problem != "", t.Skipped != "":
 		horizon = "?"
 	}
 	switch {
@@ -158,6 +162,9 @@ func (c *app) listPartitions(ctx context.Context, db database, name string) erro
 	// The table can be in any schema of the search_path, so this statement is not in read.
 	// It calls no function.
 	if err := db.QueryRow(ctx, "SELECT $1::text::regclass::oid", name).Scan(&oid); err != nil {
+		return err
+	}
+	if err := cli.Readable(ctx, db.std, oid); err != nil {
 		return err
 	}
 	err := cli.ReadRow(ctx, db, []any{&format}, db.sql("SELECT (SELECT t.format FROM $s.partitioned_table t WHERE t.parent = $1::oid)"), oid)

@@ -228,6 +228,14 @@ func TestRules(t *testing.T) {
 		{name: "duplicates", sql: `CREATE TABLE t (tenant integer, id sortkey.snowflake, PRIMARY KEY (tenant, id)); INSERT INTO t SELECT n, sortkey.snowflake_at('2026-01-01Z', 1, 1) FROM generate_series(1, 3) n;
 				SELECT sortkey.reserve_node('spread64', 7, 'x'); CREATE TABLE u (id bigint DEFAULT sortkey.next_spread64(7)); INSERT INTO u SELECT FROM generate_series(1, 9); INSERT INTO u SELECT * FROM u`,
 			want: []string{"key-duplicate problem public.t.id: has no unique index, and 1 key more than once ", "key-duplicate problem public.u.id: has no unique index, and 9 keys "}},
+		{name: "tables of another role", own: true, setup: func(t *testing.T, db *pgtest.DB) {
+			role := db.NewRole(t, "other", "")
+			db.Exec(t, partitioned+`CREATE TABLE events_default PARTITION OF events DEFAULT; CREATE TABLE t (id sortkey.snowflake, at timestamptz); ALTER TABLE t OWNER TO `+role+`; ALTER TABLE events_default OWNER TO `+role)
+		}, want: []string{`partition-skipped skipped public\.events: not examined: table public\.events_default belongs to role other_`,
+			`key-skipped skipped public\.events: not examined: table public\.events_default belongs to role other_`, `key-skipped skipped public\.t: not examined: belongs to role other_`}},
+		{name: "tables on another server", own: true, setup: func(t *testing.T, db *pgtest.DB) {
+			db.Exec(t, `CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w; CREATE TABLE t (id sortkey.snowflake); CREATE FOREIGN TABLE far () INHERITS (t) SERVER s`)
+		}, want: []string{`key-skipped skipped public\.t: not examined: foreign table public\.far is on another server`}},
 		{name: "random UUIDs", sql: `CREATE TABLE t (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7()); INSERT INTO t SELECT FROM generate_series(1, 9); INSERT INTO t VALUES (gen_random_uuid())`,
 			want: []string{"uuid-version info public.t.id: 1 of the 10 largest UUIDs are not of version 7"}},
 		{name: "rekey", own: true, setup: func(t *testing.T, db *pgtest.DB) {

@@ -3,7 +3,10 @@
 //
 // A query runs code that it doesn't name: the functions of a view, a trigger, a policy,
 // the CHECK of a domain, the output function of a type. That code has the rights of the
-// session. So each test here plants a trap, and an administrator walks into it.
+// session. So each test here plants a trap, and an administrator walks into it. The library's
+// rule has two parts, and so have the traps: it opens no table of a role that the session doesn't
+// trust, whatever the definition of the table is, and it uses no schema that such a role could
+// have changed.
 //
 // # Roles
 //
@@ -12,6 +15,8 @@
 //   - The administrator is a superuser in one half of the tests. In the other half it is
 //     dba, a plain role with CREATE on the database. The administrator owns the tables in
 //     schema shop, and the installation.
+//   - service is a program's role, with the grants for programs and monitoring. In some traps it
+//     takes the place of the administrator.
 //   - prize is a role that the administrator can grant.
 //
 // Roles belong to the server, so their names end with the name of the test's database.
@@ -37,9 +42,10 @@
 //
 //   - trap_test.go: roles, payload, and the checks
 //   - install_test.go: schemas and objects that stand where the installation belongs
+//   - tables_test.go: tables with keys, for everything that reads or maintains tables
 //   - rekey_test.go: objects that depend on a table whose key changes
 //   - state_test.go: forged plans of a rekey
-//   - audit_test.go, partitions_test.go, leases_test.go: the other functions
+//   - partitions_test.go, leases_test.go: a role with the grants to maintain or claim
 //   - names_test.go: names and notes with control characters
 //
 // Traps that leave no trace share a database: after each, the test drops mallory's objects, and

@@ -43,6 +43,7 @@ var (
 		_, err := migrations.MaintainPartitions(ctx, db, config, migrations.PartitionOptions{DryRun: true})
 		return err
 	})
+	planPartitionsInSQL = statement("SELECT * FROM sortkey.plan_partitions()")
 )
 
 // The calls that write.

@@ -90,29 +90,36 @@ func TestRekey(t *testing.T) {
 		table := `mallory."` + name + `"`
 		odd += `CREATE TABLE ` + table + ` (` + refers + `); INSERT INTO ` + table + ` VALUES (1);`
 	}
+	// Each of these tables refers to the administrator's.
+	tables := ""
+	for i, definition := range []string{
+		`CREATE TABLE {t} (` + refers + ` CHECK (mallory.payload())); INSERT INTO {t} VALUES (1)`,
+		`CREATE TABLE {t} (` + refers + `, x integer DEFAULT 1 CHECK (mallory.same(x) = 1)); INSERT INTO {t} VALUES (1)`,
+		`CREATE TABLE {t} (` + refers + `); INSERT INTO {t} VALUES (1);
+			CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON {t} FOR EACH ROW EXECUTE FUNCTION mallory.fire(); ALTER TABLE {t} ENABLE ALWAYS TRIGGER fire`,
+		`CREATE TABLE {t} (` + refers + `); INSERT INTO {t} VALUES (1); ALTER TABLE {t} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON {t} USING (mallory.payload())`,
+		`CREATE TABLE {t} (` + refers + `, x boolean DEFAULT mallory.payload(), y bigint DEFAULT mallory.same(1)); INSERT INTO {t} VALUES (1)`,
+		`CREATE TABLE {t} (ref bigint DEFAULT mallory.same(1) REFERENCES shop.orders); INSERT INTO {t} VALUES (1)`,
+		`CREATE TABLE {t} (` + refers + `, x boolean GENERATED ALWAYS AS (mallory.spring()) STORED, y bigint GENERATED ALWAYS AS (mallory.same(ref)) STORED); INSERT INTO {t} VALUES (1)`,
+		`CREATE TABLE {t} (` + refers + `); INSERT INTO {t} VALUES (1); CREATE INDEX ON {t} (mallory.same(ref)); CREATE INDEX ON {t} (ref) WHERE mallory.spring()`,
+		`CREATE TABLE {t} (` + refers + `); INSERT INTO {t} VALUES (1); CREATE STATISTICS {t}_s ON (mallory.same(ref)), (mallory.spring()) FROM {t}`,
+		`CREATE DOMAIN {t}_d AS bigint CHECK (mallory.payload()); CREATE TABLE {t} (ref {t}_d REFERENCES shop.orders, x {t}_d); INSERT INTO {t} VALUES (1)`,
+		`CREATE TABLE {t} (` + refers + `); INSERT INTO {t} VALUES (1); CREATE RULE r AS ON UPDATE TO {t} DO ALSO SELECT mallory.payload()`,
+		`CREATE TYPE {t}_k AS ENUM ('1'); CREATE FUNCTION {t}_cast({t}_k) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN 1; END';
+			CREATE CAST ({t}_k AS bigint) WITH FUNCTION {t}_cast({t}_k) AS IMPLICIT; CREATE TABLE {t} (ref {t}_k, x ` + strings.TrimPrefix(refers, "ref ") + `); INSERT INTO {t} VALUES ('1', 1)`,
+		`CREATE TABLE {t} (` + refers + `) PARTITION BY LIST (mallory.same(ref)); CREATE TABLE {t}_p PARTITION OF {t} DEFAULT; INSERT INTO {t} VALUES (1)`,
+	} {
+		tables += strings.ReplaceAll(definition, "{t}", fmt.Sprintf("mallory.t%d", i)) + ";"
+	}
 	traps := []trap{
-		before("view", `CREATE VIEW mallory.v AS SELECT id, mallory.same(id) AS x, mallory.spring() AS y FROM shop.orders WHERE mallory.spring()`),
-		before("CHECK", `CREATE TABLE mallory.t (`+refers+` CHECK (mallory.payload())); INSERT INTO mallory.t VALUES (1)`),
-		before("view of a view", `CREATE VIEW mallory.v AS SELECT id FROM shop.orders; CREATE VIEW mallory.w AS SELECT mallory.same(id) AS id FROM mallory.v`),
-		before("materialized view", `CREATE MATERIALIZED VIEW mallory.m AS SELECT mallory.same(id) AS id FROM shop.orders`),
-		before("CHECK of another column", `CREATE TABLE mallory.t (`+refers+`, x integer DEFAULT 1 CHECK (mallory.same(x) = 1)); INSERT INTO mallory.t VALUES (1)`),
-		before("trigger", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1);
-			CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON mallory.t FOR EACH ROW EXECUTE FUNCTION mallory.fire(); ALTER TABLE mallory.t ENABLE ALWAYS TRIGGER fire`),
-		before("policy", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1); ALTER TABLE mallory.t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON mallory.t USING (mallory.payload())`),
-		before("default", `CREATE TABLE mallory.t (`+refers+`, x boolean DEFAULT mallory.payload(), y bigint DEFAULT mallory.same(1)); INSERT INTO mallory.t VALUES (1)`),
-		before("default of the reference", `CREATE TABLE mallory.t (ref bigint DEFAULT mallory.same(1) REFERENCES shop.orders); INSERT INTO mallory.t VALUES (1)`),
-		before("generated column", `CREATE TABLE mallory.t (`+refers+`, x boolean GENERATED ALWAYS AS (mallory.spring()) STORED, y bigint GENERATED ALWAYS AS (mallory.same(ref)) STORED); INSERT INTO mallory.t VALUES (1)`),
-		before("index", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1); CREATE INDEX i ON mallory.t (mallory.same(ref)); CREATE INDEX j ON mallory.t (ref) WHERE mallory.spring()`),
-		before("statistics", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1); CREATE STATISTICS mallory.s ON (mallory.same(ref)), (mallory.spring()) FROM mallory.t`),
-		before("domain", `CREATE DOMAIN mallory.d AS bigint CHECK (mallory.payload()); CREATE TABLE mallory.t (ref mallory.d REFERENCES shop.orders, x mallory.d); INSERT INTO mallory.t VALUES (1)`),
-		before("rule", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1); CREATE RULE r AS ON UPDATE TO mallory.t DO ALSO SELECT mallory.payload()`),
-		before("operator of an index", `CREATE FUNCTION mallory.compare(bigint, bigint) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN btint8cmp($1, $2); END';
-			CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1)`), // an operator class needs a superuser
-		before("cast", `CREATE TYPE mallory.key AS ENUM ('1'); CREATE FUNCTION mallory.cast(mallory.key) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN 1; END';
-			CREATE CAST (mallory.key AS bigint) WITH FUNCTION mallory.cast(mallory.key) AS IMPLICIT; CREATE TABLE mallory.t (ref mallory.key, x `+strings.TrimPrefix(refers, "ref ")+`); INSERT INTO mallory.t VALUES ('1', 1)`),
+		before("tables", tables),
+		before("views", `CREATE VIEW mallory.a AS SELECT id, mallory.same(id) AS x, mallory.spring() AS y FROM shop.orders WHERE mallory.spring();
+			CREATE VIEW mallory.b AS SELECT id FROM shop.orders; CREATE VIEW mallory.c AS SELECT mallory.same(id) AS id FROM mallory.b;
+			CREATE MATERIALIZED VIEW mallory.d AS SELECT mallory.same(id) AS id FROM shop.orders`),
 		before("function with the name of the table", `CREATE FUNCTION mallory.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); UPDATE shop.orders SET id = new.id WHERE id = old.id; RETURN new; END';
 			CREATE FUNCTION mallory.g(shop.orders) RETURNS bigint LANGUAGE sql AS 'SELECT $1.id FROM mallory.payload()'`),
-		before("partition", `CREATE TABLE mallory.t (`+refers+`) PARTITION BY LIST (mallory.same(ref)); CREATE TABLE mallory.p PARTITION OF mallory.t DEFAULT; INSERT INTO mallory.t VALUES (1)`),
+		before("column with the name of the table", `CREATE TABLE mallory.t (order_id bigint CHECK (mallory.spring()), x integer); INSERT INTO mallory.t SELECT i, i FROM generate_series(1, 3) i; CREATE INDEX ON mallory.t (order_id) WHERE mallory.spring();
+			CREATE TABLE mallory.u (order_id bigint, at timestamptz) PARTITION BY RANGE ((order_id + mallory.same(1::bigint))); GRANT SELECT ON mallory.t, mallory.u TO PUBLIC`),
 		before("names", odd),
 	}
 
@@ -124,8 +131,8 @@ func TestRekey(t *testing.T) {
 
 	// Objects that appear between the steps.
 	for _, late := range []struct{ name, sql string }{
-		{"late foreign key", `CREATE TABLE mallory.t (` + refers + ` CHECK (mallory.payload()), x boolean GENERATED ALWAYS AS (mallory.spring()) STORED); CREATE INDEX ON mallory.t (mallory.same(ref)); INSERT INTO mallory.t VALUES (1)`},
-		{"late view", `CREATE VIEW mallory.v AS SELECT id, mallory.same(id) AS x FROM shop.orders; CREATE VIEW mallory.w AS SELECT rekey_id, mallory.spring() AS y FROM shop.orders`},
+		{"late dependents", `CREATE TABLE mallory.t (` + refers + ` CHECK (mallory.payload()), x boolean GENERATED ALWAYS AS (mallory.spring()) STORED); CREATE INDEX ON mallory.t (mallory.same(ref)); INSERT INTO mallory.t VALUES (1);
+			CREATE VIEW mallory.v AS SELECT id, mallory.same(id) AS x FROM shop.orders; CREATE VIEW mallory.w AS SELECT rekey_id, mallory.spring() AS y FROM shop.orders`},
 		{"late trigger", `CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON shop.orders FOR EACH ROW EXECUTE FUNCTION mallory.fire();
 			ALTER FUNCTION mallory.fire() SET search_path = pg_catalog; CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON shop.orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mallory.fire()`},
 	} {

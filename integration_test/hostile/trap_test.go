@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	pgtest.MainParallel(m, 4, TestPayload, TestAudit, TestInstall, TestGrants, TestSearchPath, TestRekey, TestState)
+	pgtest.MainParallel(m, 4, TestPayload, TestTables, TestInstall, TestGrants, TestSearchPath, TestRekey, TestState)
 }
 
 // must is pgtest.Must.
@@ -119,12 +119,13 @@ type world struct {
 	shape   string // of the database before the traps
 }
 
-// The texts {mallory}, {admin}, {prize} and {db} in SQL stand for the names of the roles and
-// of the database.
+// The texts {mallory}, {admin}, {service}, {prize} and {db} in SQL stand for the names of the
+// roles and of the database.
 
 // rootSetup creates the roles. track_functions makes the server count the calls of functions.
 const rootSetup = `
 CREATE ROLE {mallory} ` + pgtest.LoginPassword + `;
+CREATE ROLE {service} NOINHERIT ` + pgtest.LoginPassword + `;
 CREATE ROLE {prize};
 ALTER DATABASE {db} SET track_functions = 'pl';
 GRANT CREATE ON DATABASE {db} TO {mallory};
@@ -134,6 +135,7 @@ const dbaSetup = `
 CREATE ROLE {admin} ` + pgtest.LoginPassword + `;
 GRANT CREATE ON DATABASE {db} TO {admin};
 GRANT {prize} TO {admin} WITH ADMIN OPTION;
+GRANT {admin} TO {service}; -- trust in the owner of the installation
 `
 
 // adminSetup creates the tables of the administrator.
@@ -187,13 +189,10 @@ func newWorld(t *testing.T, db *pgtest.DB, super, bare bool) *world {
 	mallory, prize, admin := "mallory_"+db.Name, "prize_"+db.Name, pgtest.Value[string](t, w.watch, "SELECT quote_ident(current_user)")
 	if !super {
 		admin = "dba_" + db.Name
-		u, err := url.Parse(db.URL)
-		must(t, err)
-		u.User = url.UserPassword(admin, "secret")
-		w.url = u.String()
+		w.url = w.urlOf(admin)
 	}
-	w.rename = strings.NewReplacer("{mallory}", mallory, "{prize}", prize, "{admin}", admin, "{db}", db.Name)
-	setup, roles := rootSetup, "{mallory}, {prize}"
+	w.rename = strings.NewReplacer("{mallory}", mallory, "{prize}", prize, "{service}", "service_"+db.Name, "{admin}", admin, "{db}", db.Name)
+	setup, roles := rootSetup, "{mallory}, {service}, {prize}"
 	if super {
 		w.admin = db.SQL(t)
 	} else {
@@ -216,6 +215,15 @@ func newWorld(t *testing.T, db *pgtest.DB, super, bare bool) *world {
 	w.highest = pgtest.Value[int64](t, w.watch, highest)
 	w.shape = w.hash()
 	return w
+}
+
+// urlOf returns the URL of a role.
+func (w *world) urlOf(role string) string {
+	w.t.Helper()
+	u, err := url.Parse(w.URL)
+	must(w.t, err)
+	u.User = url.UserPassword(role, "secret")
+	return u.String()
 }
 
 func (w *world) exec(db *sql.DB, sql string) {
@@ -264,6 +272,24 @@ func admin(sql string) step {
 		w.t.Helper()
 		w.exec(w.admin, sql)
 		w.stale = true
+	}
+}
+
+// asService returns a step that takes steps as a service, with the grants that docs/security.md
+// has for programs and monitoring.
+func asService(list ...step) step {
+	return func(w *world) {
+		w.t.Helper()
+		w.exec(w.admin, `GRANT USAGE ON SCHEMA sortkey TO {service}; GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log TO {service}`)
+		w.stale = true
+		admin, url := w.admin, w.url
+		defer func() { w.admin, w.url = admin, url }()
+		role := w.rename.Replace("{service}")
+		w.admin, w.url = w.SQL(w.t, pgtest.Login(role)), w.urlOf(role)
+		w.admin.SetMaxIdleConns(0)
+		for _, s := range list {
+			s(w)
+		}
 	}
 }
 

@@ -898,7 +898,7 @@ func TestPartitionsRoles(t *testing.T) {
 				t.Errorf("expected a warning %q, got %q", prefix, warnings)
 			}
 		}
-		warned("call sortkey.maintain_partitions(at => '"+partitionNow+"')", "failed plan app.b: permission denied")
+		warned("call sortkey.maintain_partitions(at => '"+partitionNow+"')", "failed plan app.b: role "+member+" does not own app.b; ")
 		for _, table := range []string{"a", "c"} {
 			db.want(t, "select relname || ' ' || pg_get_userbyid(relowner) from pg_class where relname like '"+table+"\\_%' and relkind = 'r' order by 1",
 				table+"_default "+owner, table+"_p20261121 "+owner, table+"_p20261122 "+owner)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -25,6 +24,7 @@ const (
 	Warning Level = "warning" // becomes a problem, or can be one
 	Problem Level = "problem" // inserts, claims or reads fail or are wrong, or soon will be
 	Unknown Level = "unknown" // the role lacks a privilege to read it
+	Skipped Level = "skipped" // not examined: it belongs to a role that the session doesn't trust
 )
 
 // A Finding is a result of a rule.
@@ -73,8 +73,8 @@ func Rules() []*Rule {
 		&nodeSetting, &settingUnreserved,
 		&nodeMissing, &nodeUnreserved, &nodeOpaque,
 		&poolExhausted, &poolFenced, &poolLayout, &reservationRange, &markAhead,
-		&partitionHorizon, &partitionPremake, &partitionDefault, &partitionMaintenance,
-		&intReference, &keyDuplicate, &uuidVersion,
+		&partitionSkipped, &partitionHorizon, &partitionPremake, &partitionDefault, &partitionMaintenance,
+		&keySkipped, &intReference, &keyDuplicate, &uuidVersion,
 		&rekeyStalled, &citusDomain, &citusWorker,
 	}
 }
@@ -215,13 +215,11 @@ func (e *Examination) fail(ctx context.Context, subject string, err error, privi
 	e.add(Problem, "", subject, pgerror.Message(err), remedy)
 }
 
-// failTable is fail for a table of a user, which the role can't read, or must not.
+// failTable is fail for a table of a user.
 func (e *Examination) failTable(ctx context.Context, table, subject string, err error) error {
 	switch {
-	case errors.Is(err, migrations.ErrUntrusted):
-		e.add(Unknown, table, subject, err.Error(), "connect as the owner of the table")
 	case pgerror.State(err) == pgerror.InsufficientPrivilege:
-		e.add(Unknown, table, subject, pgerror.Message(err), "connect as the owner of the table and of schema "+e.Config.Schema)
+		e.add(Unknown, table, subject, pgerror.Message(err), cmp.Or(pgerror.Hint(err), "connect as the owner of the table and of schema "+e.Config.Schema))
 	case unreadable(err): // such as bounds that are no IDs
 		e.fail(ctx, subject, err)
 	default:

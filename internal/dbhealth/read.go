@@ -8,7 +8,6 @@ import (
 
 	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/internal/trust"
-	"github.com/sortkey/sortkey/migrations"
 )
 
 // read calls f with a read-only transaction, as [trust.Read] does. In it, intervals have one
@@ -77,16 +76,18 @@ func recall[T any](e *Examination, name string, f func() (T, error)) (T, error) 
 	return r.v, r.err
 }
 
-// trustTable returns an error that wraps [migrations.ErrUntrusted] if reading a table, or one of
-// its partitions, would run code of a role that the session doesn't trust.
-func (e *Examination) trustTable(ctx context.Context, oid int64) error {
-	return e.read(ctx, func(tx *sql.Tx) error {
-		findings, err := trust.Find(ctx, tx, trust.Reads(trust.WithChildren(fmt.Sprint(oid))))
-		if err != nil {
-			return err
-		}
-		return trust.ReadError(findings, migrations.ErrUntrusted)
+// untrusted returns findings for the tables that the session must not open, by OID.
+func (e *Examination) untrusted(ctx context.Context, oids []int64) (findings map[int64]trust.Finding, err error) {
+	err = e.read(ctx, func(tx *sql.Tx) error {
+		findings, err = trust.FindTables(ctx, tx, trust.Reads("'"+array(oids)+"'::pg_catalog.oid[]"))
+		return err
 	})
+	return findings, err
+}
+
+// array returns the text of an array of OIDs.
+func array(oids []int64) string {
+	return "{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(oids), " ", ","), "[]") + "}"
 }
 
 // unreadable reports whether the server answered with an error: the role lacks a privilege,

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // A ManagedTable is a table with managed partitions.
@@ -21,7 +23,8 @@ type ManagedTable struct {
 	Bytes            int64          `json:"bytes"`
 	Horizon          *Moment        `json:"horizon"` // nil: no partition has begun
 	HorizonSeconds   *int64         `json:"horizon_seconds"`
-	Steps            map[string]int `json:"steps"` // by action; nil: unknown
+	Steps            map[string]int `json:"steps"`             // by action; nil: unknown
+	Skipped          string         `json:"skipped,omitempty"` // why the table isn't examined
 	Problem          string         `json:"problem,omitempty"`
 
 	OID        int64    `json:"-"`
@@ -33,18 +36,27 @@ type ManagedTable struct {
 	ahead bool             // Horizon is an interval ahead, or more
 }
 
-// ManagedTables returns the managed tables, without the fields that the methods Read set.
+// ManagedTables returns the managed tables, without the fields that the methods Read set. Those
+// methods, and CountDefaultRows, must not be called for a table with Skipped.
 func (e *Examination) ManagedTables(ctx context.Context) ([]*ManagedTable, error) {
 	return recall(e, "managed tables", func() (list []*ManagedTable, err error) {
+		oids, err := collect(ctx, e, func(oid *int64) []any { return []any{oid} }, "SELECT parent::oid::bigint FROM $s.partitioned_table")
+		if err != nil {
+			return nil, err
+		}
+		skipped, err := e.untrusted(ctx, oids)
+		if err != nil {
+			return nil, err
+		}
 		tables, err := collect(ctx, e, func(t *ManagedTable) []any {
 			return []any{&t.OID, &t.Table, &t.Format, &t.Every, &t.Premake, &t.Retention, &t.RetentionAction, &t.DefaultOID, &t.DefaultPartition, &t.Partitions, &t.Bytes, &t.Estimate}
 		}, `SELECT c.oid::bigint, format('%I.%I', n.nspname, c.relname), t.format, t.every::text, t.premake, t.retention::text, t.retention_action,
 				p.partdefid::bigint, (SELECT format('%I.%I', dn.nspname, d.relname) FROM pg_class d JOIN pg_namespace dn ON dn.oid = d.relnamespace WHERE d.oid = p.partdefid),
-				(SELECT count(*) FROM pg_inherits i WHERE i.inhparent = c.oid AND i.inhrelid <> p.partdefid), `+SizeOf+`, (SELECT `+EstimatedRows+` FROM pg_class c WHERE c.oid = p.partdefid)
+				(SELECT count(*) FROM pg_inherits i WHERE i.inhparent = c.oid AND i.inhrelid <> p.partdefid), CASE WHEN c.oid = ANY ($1::text::oid[]) THEN 0 ELSE `+SizeOf+` END, (SELECT `+EstimatedRows+` FROM pg_class c WHERE c.oid = p.partdefid)
 			FROM $s.partitioned_table t JOIN pg_class c ON c.oid = t.parent JOIN pg_namespace n ON n.oid = c.relnamespace
-				JOIN pg_partitioned_table p ON p.partrelid = c.oid ORDER BY 2`)
+				JOIN pg_partitioned_table p ON p.partrelid = c.oid ORDER BY 2`, array(slices.Collect(maps.Keys(skipped))))
 		for _, t := range tables {
-			t.read = map[string]error{}
+			t.read, t.Skipped = map[string]error{}, reason(skipped[t.OID], t.Table)
 			list = append(list, &t)
 		}
 		return list, err
@@ -103,9 +115,6 @@ func (e *Examination) ReadSteps(ctx context.Context, t *ManagedTable) error {
 func (e *Examination) CountDefaultRows(ctx context.Context, t *ManagedTable, limit int) (rows int64, err error) {
 	if t.DefaultPartition == nil {
 		return 0, nil
-	}
-	if err := e.trustTable(ctx, t.DefaultOID); err != nil {
-		return 0, err
 	}
 	err = e.read(ctx, func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) r", *t.DefaultPartition, limit)).Scan(&rows)

@@ -1,8 +1,9 @@
 // Package trust renders queries that find objects of roles that a session doesn't trust.
 //
 // A statement runs code that it doesn't name: a view's functions, a trigger, a policy, the
-// CHECK of a domain. That code has the rights of the session. So before a command uses a
-// schema or a table, it asks the catalog whose code it would run:
+// CHECK of a domain. That code has the rights of the session. Which code it is can't be judged
+// from outside. So before a command uses a schema or opens a table, it asks the catalog for the
+// owner:
 //
 //   - A session trusts itself, the roles that it is a member of, the owner of the
 //     database, and superusers.
@@ -72,63 +73,51 @@ SELECT * FROM (
 ) x (object, reason) ORDER BY object !~ '^schema ', 1, 2`
 }
 
-// Tables renders a query for the objects of untrusted roles whose code could run when a
-// statement reads or writes tables and views: these relations, the views that they read, and
-// the functions in their defaults, constraints, indexes, policies, triggers and rules. Each
-// row has an object and the name of its owner. tables is an SQL expression of type oid[].
+// Tables renders a query for the tables that the session must not open: they, or relations that
+// inherit from them, belong to untrusted roles. Relations inherit as partitions, at every level,
+// and as children. Each row has the OID of a table, the relation, which is the table itself if
+// possible, and the reason. tables is an SQL expression of type oid[].
 //
-// The code of a trusted role can call code of another role. That is its own responsibility.
-func Tables(tables string) string { return code(tables, "true", "true") }
+// To open a relation, the server runs code of its owner: a statement evaluates constants in
+// partition keys, indexes and constraints when it is planned. So a session opens no relation of
+// an untrusted role, whatever its definition is.
+func Tables(tables string) string { return relations(tables, "") }
 
-// Reads is [Tables] for statements that only read the tables. A table that has no such code
-// may belong to an untrusted role, unless a superuser reads it: the owner can add an index
-// at any time, and the server computes constants in its expressions to plan a statement.
-func Reads(tables string) string {
-	return code(tables, "EXISTS (SELECT FROM pg_catalog.pg_roles s WHERE s.rolname IN (session_user, current_user) AND s.rolsuper)", "false")
+// Reads is [Tables] for statements that read all rows. It includes foreign tables: their rows
+// are on another server.
+func Reads(tables string) string { return relations(tables, " OR c.relkind = 'f'") }
+
+// Joined renders an expression for the OIDs of a table, of the relations that inherit from it,
+// and of the tables that a foreign key connects with one of them. Changes of partitions open
+// them all. table is an SQL expression of type oid.
+func Joined(table string) string {
+	return `ARRAY(WITH RECURSIVE t (oid) AS (SELECT ` + table + `::pg_catalog.oid UNION SELECT i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid)
+    SELECT oid FROM t UNION SELECT e.oid FROM pg_catalog.pg_constraint k, pg_catalog.unnest(ARRAY[k.conrelid, k.confrelid]) e (oid)
+        WHERE k.contype = 'f' AND (k.conrelid IN (SELECT oid FROM t) OR k.confrelid IN (SELECT oid FROM t)))`
 }
 
-// WithChildren renders an expression for the OIDs of a table and its partitions, for
-// Tables and Reads.
-func WithChildren(table string) string {
-	return "ARRAY(WITH RECURSIVE t (oid) AS (SELECT " + table + "::pg_catalog.oid UNION SELECT i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid) SELECT oid FROM t)"
+// Triggers renders a query for the triggers of tables that call a function of an untrusted role.
+func Triggers(tables string) string {
+	return `WITH trusted AS MATERIALIZED (` + Roles + `)
+SELECT pg_catalog.pg_describe_object('pg_catalog.pg_trigger'::pg_catalog.regclass, g.oid, 0), pg_catalog.format('calls a function of role %I', pg_catalog.pg_get_userbyid(p.proowner))
+FROM pg_catalog.pg_trigger g JOIN pg_catalog.pg_proc p ON p.oid = g.tgfoid
+WHERE g.tgrelid = ANY (` + tables + `) AND p.proowner NOT IN (SELECT oid FROM trusted) ORDER BY 1`
 }
 
-// code renders Tables and Reads. owners and writes are SQL conditions: whether the owners of
-// tables count, and whether the code that runs when rows are written counts.
-func code(tables, owners, writes string) string {
+// relations renders Tables and Reads. more is an SQL condition for relations c of trusted roles.
+func relations(tables, more string) string {
 	return `WITH RECURSIVE trusted AS MATERIALIZED (` + Roles + `),
-given (oid) AS (SELECT pg_catalog.unnest(` + tables + `)),
-relations (oid) AS (
-    SELECT oid FROM given
-    UNION SELECT d.refobjid FROM relations r JOIN pg_catalog.pg_rewrite w ON w.ev_class = r.oid
-        JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
-), definitions (class, oid) AS (
-    SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, w.oid FROM pg_catalog.pg_rewrite w WHERE w.ev_class IN (SELECT oid FROM relations)
-    UNION ALL SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass, p.oid FROM pg_catalog.pg_policy p WHERE p.polrelid IN (SELECT oid FROM relations)
-    UNION ALL SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, a.oid FROM pg_catalog.pg_attrdef a WHERE ` + writes + ` AND a.adrelid IN (SELECT oid FROM given)
-    UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid FROM pg_catalog.pg_constraint c WHERE c.conrelid IN (SELECT oid FROM given)
-    UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_constraint c ON c.contypid = a.atttypid AND c.contypid <> 0
-        WHERE a.attrelid IN (SELECT oid FROM given)
-    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid FROM pg_catalog.pg_index i WHERE i.indrelid IN (SELECT oid FROM given)
-    UNION ALL SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, g.oid FROM pg_catalog.pg_trigger g WHERE ` + writes + ` AND g.tgrelid IN (SELECT oid FROM given)
-    UNION ALL SELECT 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, s.oid FROM pg_catalog.pg_statistic_ext s WHERE s.stxrelid IN (SELECT oid FROM given)
-), used AS (
-    SELECT DISTINCT d.refclassid, d.refobjid FROM definitions f JOIN pg_catalog.pg_depend d ON d.classid = f.class AND d.objid = f.oid
-), functions (class, oid, function) AS (
-    SELECT refclassid, refobjid, refobjid FROM used WHERE refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
-    UNION ALL SELECT u.refclassid, u.refobjid, o.oprcode FROM used u JOIN pg_catalog.pg_operator o ON u.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = u.refobjid
+t (root, oid) AS (
+    SELECT g.oid, g.oid FROM pg_catalog.unnest(` + tables + `) g (oid)
+    UNION SELECT t.root, i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid
 )
-SELECT DISTINCT * FROM (
-    SELECT CASE c.relkind WHEN 'v' THEN 'view' WHEN 'f' THEN 'foreign table' ELSE 'table' END || pg_catalog.format(' %I.%I', n.nspname, c.relname), pg_catalog.pg_get_userbyid(c.relowner)::text
-    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE (c.oid IN (SELECT oid FROM given) AND (c.relkind IN ('v', 'f') OR ` + owners + `) OR c.relkind IN ('v', 'f') AND c.oid IN (SELECT oid FROM relations)) AND c.relowner NOT IN (SELECT oid FROM trusted)
-    UNION ALL SELECT pg_catalog.pg_describe_object(f.class, f.oid, 0), pg_catalog.pg_get_userbyid(p.proowner)::text
-        FROM functions f JOIN pg_catalog.pg_proc p ON p.oid = f.function WHERE p.proowner NOT IN (SELECT oid FROM trusted)
-) x (object, role) ORDER BY 1, 2`
+SELECT DISTINCT ON (t.root) t.root::bigint, CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'table' END || pg_catalog.format(' %I.%I', n.nspname, c.relname) AS object,
+    CASE WHEN c.relowner IN (SELECT oid FROM trusted) THEN 'is on another server' ELSE pg_catalog.format('belongs to role %I', pg_catalog.pg_get_userbyid(c.relowner)) END AS reason
+FROM t JOIN pg_catalog.pg_class c ON c.oid = t.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relowner NOT IN (SELECT oid FROM trusted)` + more + ` ORDER BY t.root, t.oid <> t.root, 2`
 }
 
-// A Finding is an object that a session must not use, with a reason or, from [Tables], the
-// name of its owner.
+// A Finding is an object that a session must not use, with the reason.
 type Finding struct{ Object, Reason string }
 
 func (f Finding) String() string { return Visible(f.Object) + " " + Visible(f.Reason) }
@@ -155,21 +144,43 @@ func Read(ctx context.Context, db Beginner, f func(tx *sql.Tx) error) error {
 // without a schema are the server's, whatever the settings of the database and the role are.
 const Settings = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on; SET LOCAL intervalstyle = postgres"
 
-// Find runs a query of this package, in a transaction with the [Settings].
+// Find runs a query of [Schemas] or [Installation], in a transaction with the [Settings].
 func Find(ctx context.Context, tx *sql.Tx, query string) (list []Finding, err error) {
+	err = find(ctx, tx, query, func(rows *sql.Rows) error {
+		var f Finding
+		err := rows.Scan(&f.Object, &f.Reason)
+		list = append(list, f)
+		return err
+	})
+	return list, err
+}
+
+// FindTables runs a query of [Tables] or [Reads], in a transaction with the [Settings]. It returns
+// the findings by the OID of the table.
+func FindTables(ctx context.Context, tx *sql.Tx, query string) (map[int64]Finding, error) {
+	tables := map[int64]Finding{}
+	err := find(ctx, tx, query, func(rows *sql.Rows) error {
+		var table int64
+		var f Finding
+		err := rows.Scan(&table, &f.Object, &f.Reason)
+		tables[table] = f
+		return err
+	})
+	return tables, err
+}
+
+func find(ctx context.Context, tx *sql.Tx, query string, scan func(*sql.Rows) error) error {
 	rows, err := tx.QueryContext(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("read the owners in the catalog: %w", err)
+		return fmt.Errorf("read the owners in the catalog: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var f Finding
-		if err := rows.Scan(&f.Object, &f.Reason); err != nil {
-			return nil, err
+		if err := scan(rows); err != nil {
+			return err
 		}
-		list = append(list, f)
 	}
-	return list, rows.Err()
+	return rows.Err()
 }
 
 // Remedy returns the remedy for findings of [Installation]. If a superuser acts as another
@@ -197,14 +208,6 @@ func Remedy(ctx context.Context, tx *sql.Tx, schema string, findings []Finding) 
 	return fmt.Sprintf("connect as the owner of the installation, or, if this role can trust %s, run %s, %s", Visible(owner.V), Visible(statement.V), drop)
 }
 
-// Owners returns the findings of [Tables] or [Reads] with a reason instead of the owner's name.
-func Owners(findings []Finding) []Finding {
-	for i, f := range findings {
-		findings[i].Reason = "belongs to role " + f.Reason
-	}
-	return findings
-}
-
 // List returns the text of up to three findings.
 func List(findings []Finding) string {
 	const shown = 3
@@ -218,14 +221,9 @@ func List(findings []Finding) string {
 	return strings.Join(texts, ", ")
 }
 
-// ReadError returns the error for reading a table with the findings of [Reads], or nil if there
-// are none. It wraps untrusted.
-func ReadError(findings []Finding, untrusted error) error {
-	if len(findings) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s, and reading the table could run code of that role with your rights (%s); connect as the owner of the table: %w",
-		List(Owners(findings)), Rule, untrusted)
+// ReadError returns the error for reading a table with a finding of [Reads]. It wraps untrusted.
+func ReadError(f Finding, untrusted error) error {
+	return fmt.Errorf("%s, so no statement opens the table (%s; foreign tables are never read); connect as the owner of the table: %w", f, Rule, untrusted)
 }
 
 // Visible returns a name for people. It quotes names with control characters, which could

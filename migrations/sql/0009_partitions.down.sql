@@ -25,6 +25,7 @@ DROP FUNCTION {{$i}}.managed_tables(regclass, boolean);
 DROP FUNCTION {{$s}}.unmanage_partitions(regclass);
 DROP FUNCTION {{$s}}.manage_partitions(regclass, interval, text, integer, interval, text, boolean);
 DROP FUNCTION {{$i}}.require_owner(regclass);
+DROP FUNCTION {{$i}}.require_trusted(regclass);
 DROP TABLE {{$s}}.partition_log;
 DROP TABLE {{$s}}.partitioned_table;
 DROP FUNCTION {{$i}}.check_managed_owner();

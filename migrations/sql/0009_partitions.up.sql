@@ -45,8 +45,28 @@ COMMENT ON COLUMN {{$s}}.partition_log.outcome IS 'done, skipped (because of a l
 {{- template "protected"}}
 GRANT SELECT ON {{$s}}.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
 
--- Raises an error unless the current role has the privileges of the table's owner. A superuser must not work on tables of
--- other roles: it would run the code of their defaults, constraints, indexes and policies with its own rights.
+-- Raises an error unless the session trusts the owners of a table, of its partitions, and of the tables that a foreign key
+-- connects with one of them. Maintenance opens all of these, and the server runs code of their owners when it does.
+CREATE FUNCTION {{$i}}.require_trusted(parent regclass) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    found record;
+BEGIN
+    FOR found IN
+{{untrusted "parent"}}
+    LOOP
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('role %I must not open %s: %s %s', session_user, parent, found.object, found.reason),
+            HINT = '{{.TrustRule}}. Connect as the owner of the tables, or remove the partition or the foreign key.';
+    END LOOP;
+END
+$$;
+
+-- Raises an error unless the current role has the privileges of the table's owner, and trusts the owners of all relations
+-- that maintenance opens.
 CREATE FUNCTION {{$i}}.require_owner(parent regclass) RETURNS void
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -59,12 +79,8 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('role %I does not own %s; the owner is %I', current_user, parent, pg_get_userbyid(owner)),
             HINT = format('Use role %I, or a member of %1$I.', pg_get_userbyid(owner));
-    ELSIF EXISTS (SELECT FROM pg_roles r WHERE r.rolname IN (session_user, current_user) AND r.rolsuper)
-        AND NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = owner) THEN
-        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-            MESSAGE = format('a superuser must not run the code of %I, the owner of %s', pg_get_userbyid(owner), parent),
-            HINT = format('Connect as role %I, or as a member of %1$I that is no superuser.', pg_get_userbyid(owner));
     END IF;
+    PERFORM {{$i}}.require_trusted(parent);
 END
 $$;
 
@@ -391,7 +407,6 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     m record;
-    code record;
     default_partition regclass;
     taken tstzmultirange;      -- ranges of existing partitions
     next_window tstzrange;
@@ -413,13 +428,15 @@ BEGIN
             WHERE parent IS NULL OR x.parent = parent
             ORDER BY x.parent::text
     LOOP
-        FOR code IN
-{{reads "m.parent"}}
-        LOOP
-            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-                MESSAGE = format('reading %s could run the code of %s, which belongs to role %I', m.parent, code.object, code.role),
-                HINT = 'Connect as the owner of the table, or as a member of its role that is no superuser.';
-        END LOOP;
+        BEGIN
+            PERFORM {{$i}}.require_trusted(m.parent);
+        EXCEPTION WHEN insufficient_privilege THEN
+            IF parent IS NOT NULL THEN
+                RAISE;
+            END IF;
+            RAISE WARNING 'skipped %: %', m.parent, SQLERRM;
+            CONTINUE;
+        END;
         parent_table := m.parent;
         default_partition := m.default_id;
         EXECUTE format('SELECT {{$s}}.%1$I({{$s}}.%2$I(''-infinity'')), {{$s}}.%1$I({{$s}}.%2$I(''infinity''))', m.format || '_time', m.format || '_floor')
@@ -731,6 +748,7 @@ BEGIN
     END IF;
     SELECT c.oid INTO id FROM pg_class c WHERE c.oid = parent;
     IF FOUND THEN
+        PERFORM {{$i}}.require_owner(parent); -- a lock, too, waits for other sessions
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
     END IF;
     -- Look up the default partition after locking the table, since another session can create or drop it until then.
@@ -872,7 +890,7 @@ BEGIN
             END IF;
             tried := partition;
             IF action IS NOT NULL THEN
-                PERFORM {{$i}}.require_owner(parent);
+                PERFORM {{$i}}.require_owner(parent); -- again, since the locks now keep other roles from adding a foreign key
                 statements := {{$i}}.partition_sql(parent, action, partition, lower, upper, at);
                 PERFORM set_config('lock_timeout', ms::text, true);
                 PERFORM set_config('search_path', path, true);

@@ -145,16 +145,18 @@ SELECT DISTINCT {{template "dependent"}} FROM pg_catalog.pg_depend d
     WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid = ANY ($1::text::text[]) ORDER BY 5
 {{- end}}
 
-{{/* The views of rules. Names of tables in the definition depend on the search_path. */}}
+{{/* The views of rules. Names of tables in the definition depend on the search_path. The server opens a view to print its
+definition, so the views of untrusted roles have none here. */}}
 {{define "views" -}}
+WITH trusted AS MATERIALIZED ({{.}})
 SELECT c.oid::bigint AS "OID", c.relkind AS "Kind", pg_catalog.format('%I.%I', n.nspname, c.relname) AS "Name", pg_catalog.quote_ident(c.relname) AS "Plain",
-    CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) ELSE '' END AS "Definition", c.reloptions AS "Options", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)) AS "Owner",
+    CASE WHEN c.relkind = 'v' AND c.relowner IN (SELECT oid FROM trusted) THEN pg_catalog.pg_get_viewdef(c.oid) ELSE '' END AS "Definition", c.reloptions AS "Options", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)) AS "Owner",
     pg_catalog.pg_has_role(c.relowner, 'USAGE') AS "Owned",
     coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), '') AS "Comment", EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid) AS "Triggers",
     EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid AND r.rulename <> '_RETURN') AS "Rules",
     EXISTS (SELECT FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
     WHERE r.ev_class = c.oid AND d.refclassid = 'pg_catalog.pg_constraint'::regclass) AS "Groups",
-    (SELECT json_agg(row_to_json(y)) FROM (SELECT pg_catalog.quote_ident(a.attname) AS "Column", pg_catalog.col_description(a.attrelid, a.attnum) AS "Text", coalesce(pg_catalog.pg_get_expr(f.adbin, f.adrelid), '') AS "Default"
+    (SELECT json_agg(row_to_json(y)) FROM (SELECT pg_catalog.quote_ident(a.attname) AS "Column", pg_catalog.col_description(a.attrelid, a.attnum) AS "Text", CASE WHEN c.relowner IN (SELECT oid FROM trusted) THEN coalesce(pg_catalog.pg_get_expr(f.adbin, f.adrelid), '') ELSE '' END AS "Default"
     FROM pg_catalog.pg_attribute a LEFT JOIN pg_catalog.pg_attrdef f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
     WHERE a.attrelid = c.oid AND a.attnum > 0 ORDER BY a.attnum) y) AS "Columns",
     (SELECT json_agg(row_to_json(y)) FROM (SELECT {{template "grant"}}, '' AS "Column" FROM pg_catalog.aclexplode(c.relacl) g

@@ -164,7 +164,7 @@ func (d *database) findColumn(ctx context.Context, name string) (*column, error)
 	case kind == "v" || kind == "f":
 		return nil, fmt.Errorf("%s: a view or foreign table has no indexes; name the tables with the rows", found[0].Table.Table)
 	}
-	if err := cli.Readable(ctx, d.conn, found[0].Table.Table); err != nil {
+	if err := cli.Readable(ctx, d.std, found[0].oid); err != nil {
 		return nil, err
 	}
 	return found[0], nil

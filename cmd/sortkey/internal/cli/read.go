@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/sortkey/sortkey/internal/trust"
@@ -46,13 +48,14 @@ func Collect[T any](ctx context.Context, db Beginner, row pgx.RowToFunc[T], quer
 	return list, err
 }
 
-// Readable returns an error that wraps [migrations.ErrUntrusted] if reading a table, or one of
-// its partitions, would run code of a role that the session doesn't trust. table is a name as
-// in SQL.
-func Readable(ctx context.Context, db Beginner, table string) error {
-	findings, err := Collect(ctx, db, pgx.RowToStructByPos[trust.Finding], trust.Reads(trust.WithChildren("$1::text::regclass")), table)
-	if err != nil {
+// Readable returns an error that wraps [migrations.ErrUntrusted] if the session must not open a
+// table, given by its OID, or one of its partitions.
+func Readable(ctx context.Context, db trust.Beginner, table uint32) error {
+	return trust.Read(ctx, db, func(tx *sql.Tx) error {
+		findings, err := trust.FindTables(ctx, tx, trust.Reads(fmt.Sprintf("ARRAY[%d::pg_catalog.oid]", table)))
+		if f, untrusted := findings[int64(table)]; untrusted {
+			return trust.ReadError(f, migrations.ErrUntrusted)
+		}
 		return err
-	}
-	return trust.ReadError(findings, migrations.ErrUntrusted)
+	})
 }

@@ -1,0 +1,19 @@
+package dbhealth
+
+import "context"
+
+var partitionSkipped = Rule{
+	ID: "partition-skipped", Area: "partitions",
+	Means:  "the same, of a managed table: no rule examines its partitions",
+	Remedy: "none is needed; to examine the table, connect as its owner",
+	needs:  []string{usage},
+	check: func(ctx context.Context, e *Examination) error {
+		tables, err := e.ManagedTables(ctx)
+		for _, t := range tables {
+			if t.Skipped != "" {
+				e.skip(t.Table, t.Skipped)
+			}
+		}
+		return err
+	},
+}
