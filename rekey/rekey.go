@@ -137,6 +137,9 @@ type Options struct {
 	// Schema is the schema with the views for programs of the new version and the
 	// state. Empty: rekeyed. Expand creates it.
 	Schema string
+	// SearchPath is the search_path in which Inspect and Expand look up tables that the Spec names
+	// without a schema. Empty: that of the session.
+	SearchPath string
 	// LockTimeout limits the wait for a lock behind which other sessions wait. 0: 100 ms,
 	// which is less than the server's deadlock_timeout. A failed attempt is repeated,
 	// with random pauses, for up to LockWait. 0: 10 minutes. Before, a step ends an

@@ -48,6 +48,11 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
 	var path []string
+	if o.SearchPath != "" {
+		if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('search_path', $1::pg_catalog.text, true)", o.SearchPath); err != nil {
+			return nil, err
+		}
+	}
 	if err := readJSON(ctx, tx, &path, "SELECT pg_catalog.json_agg(pg_catalog.quote_ident(s))::pg_catalog.text FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) s"); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
@@ -25,7 +24,7 @@ func schemaFlag(cmd *cobra.Command, schema *string) {
 
 // A database is a pool of connections.
 type database struct {
-	*pgxpool.Pool
+	*cli.Pool
 	std               *sql.DB // the same connections, for package migrations
 	migrations.Config         // the schema, and, in installedCommand, the layouts
 }
@@ -44,24 +43,17 @@ func (f *databaseFlags) command(cmd *cobra.Command, do databaseFunc, privileges 
 		if err := config.Validate(); err != nil {
 			return invalidConfig(err)
 		}
-		settings, err := cli.Config(f.url)
-		if err != nil {
-			return err
-		}
-		pool, err := pgxpool.NewWithConfig(ctx, settings)
+		pool, err := cli.Open(ctx, f.url, nil)
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
-		if err := pool.Ping(ctx); err != nil {
-			return cli.ExplainLost(err, settings.ConnConfig)
-		}
-		db := database{pool, stdlib.OpenDBFromPool(pool), config}
+		db := database{pool, stdlib.OpenDBFromPool(pool.Pool), config}
 		err = migrations.CheckOwner(ctx, db.std, config)
 		if err == nil {
 			err = do(ctx, db, args)
 		}
-		return db.explain(ctx, cli.ExplainLost(err, settings.ConnConfig), privileges...)
+		return db.explain(ctx, cli.ExplainLost(err, pool.Config().ConnConfig), privileges...)
 	}
 	return cmd
 }
@@ -117,6 +109,8 @@ func (db database) explain(ctx context.Context, err error, privileges ...string)
 		// Package migrations appends a remedy, too.
 		text, _, _ = strings.Cut(text, "; run GRANT ")
 		remedy = dbhealth.Privileges(ctx, db.std, err, db.Schema, privileges...)
+	case pgerror.State(err) == "25006": // read_only_sql_transaction
+		remedy = "connect to the primary; if default_transaction_read_only is on, remove that setting, or add default_transaction_read_only=off to the connection string"
 	case dbhealth.Missing(err):
 		checked := migrations.Check(ctx, db.std, migrations.Config{Schema: db.Schema})
 		if problem, remedy := dbhealth.Diagnose(checked, db.Schema); problem != "" && !strings.Contains(problem, "layout is") {

@@ -159,15 +159,17 @@ type partition struct {
 func (c *app) listPartitions(ctx context.Context, db database, name string) error {
 	var oid uint32
 	var format *string
-	// The table can be in any schema of the search_path, so this statement is not in read.
-	// It calls no function.
-	if err := db.QueryRow(ctx, "SELECT $1::text::regclass::oid", name).Scan(&oid); err != nil {
+	qualified, err := db.Qualified(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := cli.ReadRow(ctx, db, []any{&oid}, "SELECT $1::text::regclass::oid", qualified); err != nil {
 		return err
 	}
 	if err := cli.Readable(ctx, db.std, oid); err != nil {
 		return err
 	}
-	err := cli.ReadRow(ctx, db, []any{&format}, db.sql("SELECT (SELECT t.format FROM $s.partitioned_table t WHERE t.parent = $1::oid)"), oid)
+	err = cli.ReadRow(ctx, db, []any{&format}, db.sql("SELECT (SELECT t.format FROM $s.partitioned_table t WHERE t.parent = $1::oid)"), oid)
 	if err != nil {
 		return err
 	}

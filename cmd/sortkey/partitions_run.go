@@ -100,6 +100,12 @@ func (c *app) maintain(ctx context.Context, db database, o migrations.PartitionO
 			return errors.New("this server is a standby, which takes no steps; connect to the primary, for example with target_session_attrs=read-write in the URL")
 		}
 	}
+	if o.Parent != "" {
+		var err error
+		if o.Parent, err = db.Qualified(ctx, o.Parent); err != nil {
+			return err
+		}
+	}
 	left := false
 	began := time.Now()
 	o.Progress = func(s migrations.PartitionStep) {

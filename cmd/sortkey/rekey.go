@@ -26,7 +26,12 @@ func (f *rekeyFlags) command(c *app, cmd *cobra.Command, do databaseFunc) *cobra
 	return f.installedCommand(cmd, func(ctx context.Context, db database, args []string) error {
 		f.options.Config = db.Config
 		f.options.Progress = c.rekeyProgress()
-		err := do(ctx, db, args)
+		path, err := db.Path(ctx)
+		if err != nil {
+			return err
+		}
+		f.options.SearchPath = path
+		err = do(ctx, db, args)
 		switch {
 		case errors.Is(err, rekey.ErrInconsistent), errors.Is(err, rekey.ErrRefused):
 			finding := strings.TrimPrefix(err.Error(), "rekey: ")

@@ -186,7 +186,7 @@ func withSetting(t *testing.T, db *pgtest.DB, name, value string) *pgtest.DB {
 	return withURL(t, db, func(u *url.URL) {
 		q := u.Query()
 		q.Set(name, value)
-		u.RawQuery = q.Encode()
+		u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // as in libpq, + is no space
 	})
 }
 

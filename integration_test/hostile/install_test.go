@@ -286,16 +286,62 @@ CREATE TYPE mallory.text AS ENUM ('x'); CREATE TYPE mallory.regclass AS ENUM ('x
 CREATE TABLE mallory.revision (); CREATE TABLE mallory.pg_class (); CREATE TABLE mallory.pg_namespace (); CREATE TABLE mallory.layout (); CREATE TABLE mallory.node_status (); CREATE TABLE mallory.pg_roles ();
 `
 
-// The administrator's search_path has a schema of mallory's after pg_catalog, like a schema
-// public in which every role can create objects.
-func TestSearchPath(t *testing.T) {
-	path := func(w *world) { w.asRoot("ALTER ROLE {admin} IN DATABASE {db} SET search_path = shop, mallory") }
-	springs(t, []trap{{name: "shadows", bare: true, names: append([]string{"shop.orders"}, absent...), steps: []step{
-		mallory(shadows), path,
-		allowed(sortkey("migrate up"), up), calls(readers...),
-		allowed(sortkey("rekey inspect {spec} --sql"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract --yes")),
-		calls(sortkey("audit shop.orders --type snowflake"), sortkey("partitions run"), maintain), refused(removal...),
-	}}})
+// settings is a step that sets parameters of new sessions of the administrator, as the owner of the
+// database or the role could: ALTER DATABASE or ALTER ROLE.
+func settings(target string, parameters ...string) step {
+	return func(w *world) {
+		for _, p := range parameters {
+			w.asRoot("ALTER " + target + " " + p)
+		}
+	}
+}
+
+// withAttributes returns a step that takes another one with a connection string that asks for the
+// primary: pgx asks the server whether it is one.
+func withAttributes(s step) step {
+	return func(w *world) {
+		w.t.Helper()
+		url := w.url
+		defer func() { w.url = url }()
+		w.url += map[bool]string{true: "&", false: "?"}[strings.Contains(url, "?")] + "target_session_attrs=primary"
+		s(w)
+	}
+}
+
+// The sessions of the administrator have settings of the database or of the role that change what
+// names, texts and times mean, and which role acts.
+func TestSettings(t *testing.T) {
+	names := append([]string{"shop.orders", "acts as role {mallory}: run RESET ROLE", "permission denied"}, absent...)
+	unusual := []string{"SET standard_conforming_strings = off", "SET row_security = off", "SET DateStyle = 'SQL, DMY'", "SET IntervalStyle = sql_standard", "SET bytea_output = escape"}
+	var traps []trap
+	for _, target := range []string{"DATABASE {db}", "ROLE {admin} IN DATABASE {db}"} {
+		// As a path after pg_catalog, like a schema public in which every role can create objects, and before it.
+		path := "SET search_path = shop, mallory"
+		if strings.HasPrefix(target, "DATABASE") {
+			path = "SET search_path = mallory, shop, pg_catalog"
+		}
+		of := "of the " + strings.ToLower(strings.Fields(target)[0])
+		traps = append(traps, trap{name: of, bare: true, names: names, steps: []step{
+			mallory(shadows), settings(target, append(unusual, path, "SET role = {mallory}")...),
+			// The command resets the role. The library works on the sessions of its caller.
+			allowed(sortkey("migrate up"), sortkey("migrate check"), sortkey("doctor"), sortkey("nodes list"), sortkey("audit shop.orders --type snowflake"), sortkey("partitions run")), calls(up, down),
+			settings(target, "RESET role"), allowed(up), calls(readers...),
+			allowed(sortkey("rekey inspect {spec} --sql"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract --yes")),
+			calls(sortkey("audit orders --type snowflake"), sortkey("partitions run"), maintain), refused(removal...),
+		}})
+	}
+	traps = append(traps, trap{name: "functions", names: names, steps: []step{
+		mallory(`ALTER FUNCTION mallory.payload() SET search_path = pg_catalog;
+			CREATE FUNCTION mallory.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN pg_catalog.clock_timestamp(); END';
+			CREATE FUNCTION mallory.pg_is_in_recovery() RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN pg_catalog.pg_is_in_recovery(); END';
+			CREATE FUNCTION mallory.set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN pg_catalog.set_config($1, $2, $3); END'`),
+		settings("DATABASE {db}", "SET search_path = mallory, pg_catalog"),
+		allowed(sortkey("audit shop.orders --type snowflake"), sortkey("doctor"), sortkey("partitions run")), withAttributes(allowed(sortkey("doctor"))), calls(readers...),
+	}}, trap{name: "read-only", names: []string{"read-only transaction", "shop.orders"}, steps: []step{
+		settings("DATABASE {db}", "SET default_transaction_read_only = on"),
+		calls(readers...), calls(sortkey("nodes reserve snowflake 5"), sortkey("partitions run"), sortkey("migrate up"), up, maintain), refused(removal...), refused(sortkey("rekey expand {spec}")),
+	}})
+	springs(t, traps)
 }
 
 // A default of mallory's with a number that isn't reserved is a finding of CheckDefaults and

@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	pgtest.MainParallel(m, 4, TestPayload, TestTables, TestInstall, TestGrants, TestSearchPath, TestRekey, TestState)
+	pgtest.MainParallel(m, 4, TestPayload, TestTables, TestInstall, TestGrants, TestSettings, TestRekey, TestState)
 }
 
 // must is pgtest.Must.

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 
@@ -83,6 +87,7 @@ func TestTransactionMode(t *testing.T) {
 				t.Run("stray statement", p.strayStatement)
 				t.Run("domains", p.domains)
 				t.Run("migrations", p.migrations)
+				t.Run("command", p.command)
 				pgtest.EachMode(t, p.mode)
 			})
 		})
@@ -103,6 +108,64 @@ func (p *proxy) migrations(t *testing.T) {
 	wait.Wait()
 	pgtest.Must(t, migrations.Down(ctx, pool, c))
 	pgtest.Fails(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled)
+}
+
+// command runs the command. PgBouncer refuses its startup parameters, so each transaction of the command
+// has their settings. The sessions of other clients keep their own.
+func (p *proxy) command(t *testing.T) {
+	sortkey := func(line string) (string, error) {
+		c := exec.CommandContext(t.Context(), pgtest.Command(t), strings.Fields(line)...)
+		c.Env = append(os.Environ(), "DATABASE_URL="+withMode(t, p.URL))
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	p.direct.Exec(t, "CREATE SCHEMA d; CREATE TABLE d.orders (id bigint PRIMARY KEY); ALTER DATABASE "+p.Name+" SET search_path = d, pg_catalog; CREATE FUNCTION d.pg_is_in_recovery() RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE ''trapped''; END'")
+	defer p.direct.Exec(t, "SET ROLE NONE; ALTER DATABASE "+p.Name+" RESET ALL; DROP SCHEMA d CASCADE")
+	p.reconnect(t)
+	for _, line := range []string{
+		"migrate up --schema keys", "migrate check --schema keys", "doctor --schema keys", "nodes reserve snowflake 5 --schema keys", "nodes list --schema keys", "partitions run --schema keys",
+		"audit orders.id --type snowflake --schema keys", "migrate down --schema keys --yes",
+	} {
+		if out, err := sortkey(line); err != nil {
+			t.Errorf("sortkey %s: %v\n%s", line, err, out)
+		}
+	}
+	for range 2 * backends {
+		if path := pgtest.Value[string](t, p.Conn(t, simple), "SELECT pg_catalog.current_setting('search_path')"); path != "d, pg_catalog" {
+			t.Errorf("another client has the search_path %q", path)
+		}
+	}
+	role := p.direct.NewRole(t, "other", "")
+	p.direct.Exec(t, "ALTER DATABASE "+p.Name+" SET role = "+role)
+	p.reconnect(t)
+	if out, err := sortkey("doctor --schema keys"); err == nil || !strings.Contains(out, "acts as role "+role+", because of a setting that the connection pooler keeps") {
+		t.Errorf("a role of the database: got %v\n%s", err, out)
+	}
+}
+
+// withMode returns a URL with an exec mode that needs no prepared statements.
+func withMode(t *testing.T, connString string) string {
+	t.Helper()
+	u, err := url.Parse(connString)
+	pgtest.Must(t, err)
+	q := u.Query()
+	q.Set("default_query_exec_mode", "exec")
+	q.Set("target_session_attrs", "primary")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// reconnect ends PgBouncer's connections to the server, which have the settings of the time of their
+// start.
+func (p *proxy) reconnect(t *testing.T) {
+	t.Helper()
+	p.direct.Exec(t, "SET ROLE NONE; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'idle'")
+	for range 10 * backends { // PgBouncer notices at the next statement
+		if conn, err := pgx.Connect(t.Context(), p.URL); err == nil {
+			_, _ = conn.Exec(t.Context(), "SELECT 1", pgx.QueryExecModeSimpleProtocol)
+			_ = conn.Close(t.Context())
+		}
+	}
 }
 
 // A proxy is a PgBouncer in front of a test's database. Its DB connects through

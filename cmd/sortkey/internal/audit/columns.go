@@ -26,8 +26,9 @@ import (
 type database struct {
 	label string // the name of the database, with its host if several have this name
 	mu    sync.Mutex
-	conn  *pgx.Conn // guarded by mu while columns are read
-	std   *sql.DB   // for the packages that read the installation
+	pool  *cli.Pool
+	conn  *pgx.Conn // of the pool, guarded by mu while columns are read
+	std   *sql.DB   // the pool, for the packages that read the installation
 
 	config migrations.Config
 	// notInstalled is the reason why config has only defaults. If the role cannot read
@@ -60,13 +61,18 @@ func (col *column) String() string { return col.Table.Table + "." + col.Column }
 
 // open connects to a database.
 func open(ctx context.Context, url string, o *Options) (*database, error) {
-	settings, err := cli.Config(url)
+	pool, err := cli.Open(ctx, url, func(config *pgx.ConnConfig) {
+		config.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements, for PgBouncer
+	})
 	if err != nil {
 		return nil, err
 	}
-	config := settings.ConnConfig
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements, for PgBouncer
-	d := &database{std: stdlib.OpenDB(*config), config: migrations.Config{Schema: o.Schema}}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config := pool.Config().ConnConfig
+	d := &database{pool: pool, conn: conn.Hijack(), std: stdlib.OpenDBFromPool(pool.Pool), config: migrations.Config{Schema: o.Schema}}
 	if err := migrations.CheckOwner(ctx, d.std, d.config); err != nil {
 		return nil, cli.ExplainLost(err, config)
 	}
@@ -87,9 +93,6 @@ func open(ctx context.Context, url string, o *Options) (*database, error) {
 			d.config.SnowflakeSI = o.Layouts.SnowflakeSI
 		}
 	}
-	if d.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
-		return nil, err
-	}
 	return d, d.row(ctx, []any{&d.label}, "SELECT current_database()")
 }
 
@@ -98,6 +101,7 @@ func (d *database) close() {
 	defer cancel()
 	_ = d.conn.Close(ctx)
 	_ = d.std.Close()
+	d.pool.Close()
 }
 
 // labelDatabases makes the labels differ.
@@ -126,9 +130,8 @@ func (d *database) row(ctx context.Context, dst []any, query string, args ...any
 
 // findColumn returns the column that TABLE[.COLUMN] names.
 func (d *database) findColumn(ctx context.Context, name string) (*column, error) {
-	// The table can be in any schema of the search_path, which read doesn't keep.
-	var path []string
-	if err := d.conn.QueryRow(ctx, "SELECT pg_catalog.current_schemas(true)::text[]").Scan(&path); err != nil {
+	path, err := d.pool.SearchPath(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var kind string

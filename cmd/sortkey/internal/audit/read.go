@@ -144,10 +144,10 @@ func (col *column) read(ctx context.Context, o *Options) error {
 }
 
 // settings are for the transaction of a statement: the planner must use the index, whatever
-// the statistics say. The statement returns the server's clock.
-// Its operators have arguments of their own types, so that search_path makes no difference.
-const settings = `SELECT (extract(epoch FROM clock_timestamp()) * 1000::numeric)::bigint, set_config('transaction_read_only', 'on', true),
-	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('search_path', 'pg_catalog, pg_temp', true)`
+// the statistics say. The statement returns the server's clock. Its names have their schemas,
+// because it also sets the search_path.
+const settings = `SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000::pg_catalog.numeric)::pg_catalog.int8, pg_catalog.set_config('transaction_read_only', 'on', true),
+	pg_catalog.set_config('enable_seqscan', 'off', true), pg_catalog.set_config('enable_bitmapscan', 'off', true), pg_catalog.set_config('jit', 'off', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`
 
 // readBatch returns the entries of a statement.
 func (col *column) readBatch(ctx context.Context, statement string, o *Options) (entries []entry, err error) {

@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/sortkey/sortkey/internal/trust"
+)
+
+// pinned are the settings on which the SQL of the command depends. As startup parameters, they
+// take effect before any setting of the database or the role. Otherwise a search_path could put
+// names before the names of pg_catalog, and a role could own what the command creates.
+//
+// default_transaction_read_only isn't among them: it is meant for all programs.
+var pinned = map[string]string{
+	"search_path":                 "pg_catalog, pg_temp",
+	"role":                        "none",
+	"row_security":                "on",
+	"standard_conforming_strings": "on",
+	"DateStyle":                   "ISO, MDY",
+	"IntervalStyle":               "postgres",
+	"bytea_output":                "hex",
+}
+
+// A Pool is a pool of connections that have the pinned settings. Behind a pooler that refuses
+// them, each transaction of [Begin] has the ones of [trust.Settings].
+type Pool struct {
+	*pgxpool.Pool
+	path string // the search_path in the connection string, or ""
+}
+
+// Open connects to the database of a URL or connection string, by default of the variables in the
+// environment. adapt, if set, changes the configuration of the connections.
+func Open(ctx context.Context, url string, adapt func(*pgx.ConnConfig)) (*Pool, error) {
+	settings, err := Config(url)
+	if err != nil {
+		return nil, err
+	}
+	if adapt != nil {
+		adapt(settings.ConnConfig)
+	}
+	params := settings.ConnConfig.RuntimeParams
+	path, role := given(params, "search_path"), given(params, "role")
+	own := map[string]string{}
+	for name, value := range pinned {
+		if name == "search_path" || given(params, name) == "" {
+			own[name], params[name] = params[name], value
+		}
+	}
+	checkInTransaction(settings.ConnConfig)
+	pool, err := connect(ctx, settings)
+	if refused(err) { // by a pooler
+		for name, value := range own {
+			if params[name] = value; value == "" {
+				delete(params, name)
+			}
+		}
+		pool, err = connect(ctx, settings)
+	}
+	if err != nil {
+		return nil, ExplainLost(err, settings.ConnConfig)
+	}
+	p := &Pool{pool, path}
+	if role == "" {
+		err = p.checkUsers(ctx)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, ExplainLost(err, settings.ConnConfig)
+	}
+	return p, nil
+}
+
+func connect(ctx context.Context, settings *pgxpool.Config) (*pgxpool.Pool, error) {
+	pool, err := pgxpool.NewWithConfig(ctx, settings.Copy())
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+// given returns the value that a connection string has for a setting, or "".
+func given(params map[string]string, name string) string {
+	if value := params[name]; value != "" {
+		return value
+	}
+	m := regexp.MustCompile(`(?i)(?:^|\s)(?:-c\s*|--)` + name + `\s*=((?:\\.|[^\s\\])*)`).FindStringSubmatch(params["options"])
+	if m == nil {
+		return ""
+	}
+	return regexp.MustCompile(`\\(.)`).ReplaceAllString(m[1], "$1")
+}
+
+// refused reports whether an attempt to connect can have failed because of a startup parameter.
+// PgBouncer's error is protocol_violation.
+func refused(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && (strings.HasPrefix(server.Code, "08") || strings.HasPrefix(server.Code, "0A"))
+}
+
+// checkInTransaction makes the query of target_session_attrs, which names a function without its
+// schema, find that of the server, also behind a pooler.
+func checkInTransaction(config *pgx.ConnConfig) {
+	check := config.ValidateConnect
+	if check == nil {
+		return
+	}
+	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if err := conn.Exec(ctx, "BEGIN; "+trust.Settings).Close(); err != nil {
+			return err
+		}
+		return cmp.Or(check(ctx, conn), conn.Exec(ctx, "COMMIT").Close())
+	}
+}
+
+// checkUsers returns an error if the session acts as another role: a pooler let a setting of the
+// database or the role do so.
+func (p *Pool) checkUsers(ctx context.Context) error {
+	var session, current, database string
+	err := ReadRow(ctx, p, []any{&session, &current, &database}, "SELECT quote_ident(session_user), quote_ident(current_user), quote_ident(current_database())")
+	if err != nil || session == current {
+		return err
+	}
+	return fmt.Errorf("the session of %s acts as role %s, because of a setting that the connection pooler keeps; connect to the server itself, or run ALTER DATABASE %s RESET role, or ALTER ROLE %[1]s RESET role; or, if you mean that role, add role=%[2]s to the connection string",
+		session, current, database)
+}
+
+// Path returns the search_path in which the user means names: that of the connection string, or of
+// the role and the database.
+func (p *Pool) Path(ctx context.Context) (path string, err error) {
+	if p.path != "" {
+		return p.path, nil
+	}
+	return path, ReadRow(ctx, p, []any{&path}, `SELECT coalesce((
+		SELECT substr(v, length('search_path=') + 1) FROM pg_db_role_setting s, unnest(s.setconfig) v
+		WHERE starts_with(v, 'search_path=') AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+			AND s.setrole IN (0, (SELECT oid FROM pg_roles WHERE rolname = session_user))
+		ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1), '"$user", public')`)
+}
+
+// inPath calls f with a read-only transaction that has the search_path of [Pool.Path]. Each name of a
+// function or operator in f must have its schema.
+func (p *Pool) inPath(ctx context.Context, f func(pgx.Tx) error) error {
+	path, err := p.Path(ctx)
+	if err != nil {
+		return err
+	}
+	return Read(ctx, p, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT set_config('search_path', $1, true)", path); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// SearchPath returns the schemas in which the user means names, with the implicit ones.
+func (p *Pool) SearchPath(ctx context.Context) (schemas []string, err error) {
+	err = p.inPath(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, "SELECT pg_catalog.current_schemas(true)::pg_catalog.text[]").Scan(&schemas)
+	})
+	return schemas, err
+}
+
+// Qualified returns the name of a table with its schema, quoted as in SQL. name is as in SQL, with
+// or without a schema. If there is no such table, Qualified returns name.
+func (p *Pool) Qualified(ctx context.Context, name string) (qualified string, err error) {
+	err = p.inPath(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT coalesce((SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c, pg_catalog.pg_namespace n
+			WHERE n.oid OPERATOR(pg_catalog.=) c.relnamespace AND c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1::pg_catalog.text)::pg_catalog.oid), $1)`, name).Scan(&qualified)
+	})
+	return qualified, err
+}
