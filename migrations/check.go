@@ -71,7 +71,7 @@ func Check(ctx context.Context, db *sql.DB, c Config) error {
 // returns an error per default. The view node_defaults lists the defaults.
 //
 // Log the error as a warning, and go on: any role with USAGE on the schema can create a
-// table with such a default.
+// table with such a default. CheckDefaults waits up to 5 s for a table that is locked.
 //
 // CheckDefaults returns [ErrUntrusted] if the session doesn't trust the owner of the
 // installation. It needs USAGE on the schema.
@@ -90,9 +90,10 @@ func CheckDefaults(ctx context.Context, db *sql.DB, c Config) error {
 
 // CheckOwner returns [ErrUntrusted] if a role that the session doesn't trust owns one of
 // the schemas or an object in them, can create objects there, or can write to the tables
-// that programs rely on. Then functions and views of the installation could run code of
-// that role with the rights of the session. CheckOwner returns nil if nothing is
-// installed. It reads only the catalog. [Up], [Down], [Status] and [CheckDefaults] call it.
+// that programs rely on, or if a table has other triggers, rules, policies, defaults, or
+// constraints, indexes and statistics with expressions, than the migrations created. Then the
+// installation could run code of that role with the rights of the session. CheckOwner returns nil
+// if nothing is installed. It reads only the catalog. [Up], [Down], [Status] and [CheckDefaults] call it.
 func CheckOwner(ctx context.Context, db *sql.DB, c Config) error {
 	d, err := c.data()
 	if err != nil {
@@ -107,11 +108,18 @@ func checkOwners(ctx context.Context, tx *sql.Tx, verb string, d data) error {
 	if err != nil {
 		return failed(verb, d.Schema, err)
 	}
-	if len(findings) == 0 {
-		return nil
+	if len(findings) > 0 {
+		return fmt.Errorf("migrations: %s schema %q: %s (%s); %s: %w",
+			verb, d.Schema, trust.List(findings), trust.Rule, trust.Remedy(ctx, tx, d.Schema, findings), ErrUntrusted)
 	}
-	return fmt.Errorf("migrations: %s schema %q: %s (%s); %s: %w",
-		verb, d.Schema, trust.List(findings), trust.Rule, trust.Remedy(ctx, tx, d.Schema, findings), ErrUntrusted)
+	found, err := trust.Find(ctx, tx, trust.Definitions([]string{d.Schema, d.Internal}))
+	if err != nil {
+		return failed(verb, d.Schema, err)
+	}
+	if findings := d.compare(found); len(findings) > 0 {
+		return fmt.Errorf("migrations: %s schema %q: %s; drop what the migrations didn't create, and restore what is missing: %w", verb, d.Schema, trust.List(findings), ErrUntrusted)
+	}
+	return nil
 }
 
 // Installed returns the Config of the installation in a schema: "" means
@@ -168,6 +176,10 @@ func checkInstallation(ctx context.Context, tx *sql.Tx, d data) error {
 // checkDefaults returns an error if a default has no node number, or one that isn't
 // reserved. It ignores defaults whose number isn't a literal.
 func checkDefaults(ctx context.Context, tx *sql.Tx, schema string) error {
+	// To print a default, the server locks its table. Any role can keep its own table locked.
+	if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '5s'"); err != nil {
+		return unreadable(schema, err)
+	}
 	rows, err := tx.QueryContext(ctx, "SELECT no_node, pg_catalog.format('%s %s (%s)', subject, problem, remedy) FROM "+schema+".node_problems ORDER BY 1 DESC, pool, number, 2")
 	if err != nil {
 		return unreadable(schema, err)

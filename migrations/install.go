@@ -70,9 +70,9 @@ func UpTx(ctx context.Context, tx *sql.Tx, c Config) error {
 	if err != nil {
 		return err
 	}
-	var path, strings, intervals string // of the caller
-	err = tx.QueryRowContext(ctx, "SELECT pg_catalog.current_setting('search_path'), pg_catalog.current_setting('standard_conforming_strings'), pg_catalog.current_setting('intervalstyle')").
-		Scan(&path, &strings, &intervals)
+	var path, strings, intervals, quotes string // of the caller
+	err = tx.QueryRowContext(ctx, "SELECT pg_catalog.current_setting('search_path'), pg_catalog.current_setting('standard_conforming_strings'), pg_catalog.current_setting('intervalstyle'), pg_catalog.current_setting('quote_all_identifiers')").
+		Scan(&path, &strings, &intervals, &quotes)
 	if err != nil {
 		return failed("install", d.Schema, err)
 	}
@@ -82,7 +82,7 @@ func UpTx(ctx context.Context, tx *sql.Tx, c Config) error {
 	if _, err := d.install(ctx, tx); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "SELECT set_config('search_path', $1, true), set_config('standard_conforming_strings', $2, true), set_config('intervalstyle', $3, true)", path, strings, intervals)
+	_, err = tx.ExecContext(ctx, "SELECT set_config('search_path', $1, true), set_config('standard_conforming_strings', $2, true), set_config('intervalstyle', $3, true), set_config('quote_all_identifiers', $4, true)", path, strings, intervals, quotes)
 	if err != nil {
 		return failed("install", d.Schema, err)
 	}

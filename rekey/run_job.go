@@ -476,6 +476,9 @@ func checkJob(ctx context.Context, db trust.Beginner, schema string, tables []st
 	var findings []trust.Finding
 	err := trust.Read(ctx, db, func(tx *sql.Tx) (err error) {
 		findings, err = trust.Find(ctx, tx, trust.Schemas([]string{schema}, nil))
+		if err == nil && len(findings) == 0 {
+			findings, err = attached(ctx, tx, schema)
+		}
 		if err == nil && len(findings) == 0 && len(tables) > 0 {
 			findings, err = untrusted(ctx, tx, tables)
 		}
@@ -485,6 +488,20 @@ func checkJob(ctx context.Context, db trust.Beginner, schema string, tables []st
 		return err
 	}
 	return fmt.Errorf("%s (%s); connect as the role that ran expand, or, if schema %s isn't yours, drop it: %w", trust.List(findings), trust.Rule, schema, migrations.ErrUntrusted)
+}
+
+// attached returns the triggers, rules, policies and children of the tables of a job, which has none.
+// The condition of a trigger can run code, even if the function of the trigger is the server's.
+func attached(ctx context.Context, tx *sql.Tx, schema string) (findings []trust.Finding, err error) {
+	found, err := trust.Find(ctx, tx, trust.Definitions([]string{schema}))
+	for _, f := range found {
+		part, _, _ := strings.Cut(f.Reason, ": ")
+		kind, _, _ := strings.Cut(part, " ")
+		if strings.HasPrefix(f.Object, schema+".rekey_") && slices.Contains([]string{"trigger", "rule", "policy", "row", "child"}, kind) {
+			findings = append(findings, trust.Finding{Object: "table " + f.Object, Reason: "has " + part})
+		}
+	}
+	return findings, err
 }
 
 // jobOwner returns the role that a session acts as in a step: that of the plan's owner, or

@@ -128,7 +128,7 @@ func TestInstall(t *testing.T) {
 			func(w *world) { w.asRoot("ALTER DATABASE {db} SET role = {mallory}") }, // of a superuser; others may not set it
 			calls(readers...), func(w *world) {
 				if w.super {
-					refused(sortkey("migrate up"), up)(w)
+					refused(up)(w)
 				}
 			},
 			func(w *world) { w.asRoot("ALTER DATABASE {db} RESET role") },
@@ -232,6 +232,16 @@ func TestGrants(t *testing.T) {
 				CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON sortkey.node_lease FOR EACH ROW EXECUTE FUNCTION mallory.fire()`),
 			admin("REVOKE TRIGGER ON sortkey.partition_log, sortkey.node_lease FROM {mallory}"),
 			calls(all...), calls(removal...),
+		}},
+		// The function of the trigger is the server's, and mallory's code is in WHEN.
+		{name: "trigger with a condition", names: append([]string{"trigger ", "shop.events"}, absent...), steps: []step{
+			admin("GRANT TRIGGER ON ALL TABLES IN SCHEMA sortkey TO {mallory}; GRANT USAGE ON SCHEMA sortkey TO {mallory}; " + managed),
+			mallory(`CREATE DOMAIN mallory.d AS boolean CHECK (mallory.payload());
+				DO $$ DECLARE t text; BEGIN FOREACH t IN ARRAY '{revision,layout,node_pool,node_lease,partitioned_table,partition_log}'::text[] LOOP
+					EXECUTE format('CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON sortkey.%I FOR EACH ROW WHEN (NOT true::mallory.d) EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger()', t);
+				END LOOP; END $$`),
+			admin("REVOKE TRIGGER ON ALL TABLES IN SCHEMA sortkey FROM {mallory}"), // the triggers stay
+			refused(sortkey("nodes reserve snowflake 5"), sortkey("partitions run"), sortkey("doctor"), up, down, maintain, checkOwner), calls(all...), calls(statement("CALL sortkey.maintain_partitions()")),
 		}},
 		{name: "write to layout", names: append([]string{"layout"}, absent...), steps: []step{
 			admin("GRANT UPDATE (layout) ON sortkey.layout TO {mallory}; GRANT USAGE ON SCHEMA sortkey TO {mallory}"),
@@ -353,5 +363,16 @@ func TestDefaults(t *testing.T) {
 			CREATE TABLE mallory.u (id bigint DEFAULT sortkey.next_snowflake(length(mallory.payload()::text)))`),
 		allowed(check, readConfig, up, sortkey("migrate up"), sortkey("migrate status"), sortkey("nodes list")),
 		refused(checkDefaults), calls(sortkey("migrate check"), sortkey("doctor"), sortkey("nodes reserve snowflake 5")),
+	}}, {name: "locked table", names: []string{"lock timeout"}, steps: []step{
+		admin("GRANT USAGE ON SCHEMA sortkey TO {mallory}"), mallory(`CREATE TABLE mallory.t (id bigint DEFAULT sortkey.next_snowflake(5))`),
+		func(w *world) {
+			tx, err := w.evil.BeginTx(w.t.Context(), nil)
+			must(w.t, err)
+			_, err = tx.ExecContext(w.t.Context(), "LOCK TABLE mallory.t")
+			must(w.t, err)
+			refused(checkDefaults)(w) // soon
+			allowed(check, sortkey("doctor"), scrape)(w)
+			must(w.t, tx.Rollback())
+		},
 	}}})
 }

@@ -98,6 +98,13 @@ func TestState(t *testing.T) {
 		mallory("UPDATE rekeyed.rekey_state SET job = replace(job, '\"sql\":[', '\"sql\":[\"SELECT mallory.payload()\",')"), calls(steps...),
 		admin("REVOKE ALL ON rekeyed.rekey_state FROM {mallory}"), calls(steps...), untouchedRoles,
 	}})
+	traps = append(traps, trap{name: "trigger with a condition", names: append([]string{"trigger"}, names...), steps: []step{
+		allowed(expand), admin("GRANT USAGE ON SCHEMA rekeyed TO {mallory}; GRANT TRIGGER ON rekeyed.rekey_state, rekeyed.rekey_pending TO {mallory}"),
+		mallory(`CREATE DOMAIN mallory.d AS boolean CHECK (mallory.payload());
+			CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON rekeyed.rekey_state FOR EACH ROW WHEN (NOT true::mallory.d) EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger();
+			CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON rekeyed.rekey_pending FOR EACH ROW WHEN (NOT true::mallory.d) EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger()`),
+		calls(steps...), admin("REVOKE TRIGGER ON rekeyed.rekey_state, rekeyed.rekey_pending FROM {mallory}"), calls(steps...), untouchedRoles,
+	}})
 	springs(t, traps)
 }
 

@@ -73,6 +73,30 @@ SELECT * FROM (
 ) x (object, reason) ORDER BY object !~ '^schema ', 1, 2`
 }
 
+// Definitions renders a query for the tables and views in schemas, and for everything about them that
+// can run code: triggers, rules, policies, constraints with an expression, indexes and statistics
+// with an expression, defaults, other types than the server's, and children. Each row has the
+// name of a relation and a definition, which begins with the kind and the name of the part.
+func Definitions(schemas []string) string {
+	return `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) AS relation, pg_catalog.regexp_replace(x.definition, '\s+', ' ', 'g')
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace, LATERAL (
+    SELECT 'kind: ' || c.relkind::pg_catalog.text
+    UNION ALL SELECT pg_catalog.format('type of %I: %s', a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)) FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND t.typnamespace <> 'pg_catalog'::pg_catalog.regnamespace
+    UNION ALL SELECT pg_catalog.format('default of %I: %s', a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid)) FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE d.adrelid = c.oid
+    UNION ALL SELECT pg_catalog.format('constraint %I: %s', k.conname, pg_catalog.pg_get_constraintdef(k.oid)) FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype IN ('c', 'x')
+    UNION ALL SELECT pg_catalog.format('index %s: %s', i.indexrelid::pg_catalog.regclass, pg_catalog.pg_get_indexdef(i.indexrelid)) FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
+    UNION ALL SELECT pg_catalog.format('statistics %I: %s', s.stxname, pg_catalog.pg_get_statisticsobjdef(s.oid)) FROM pg_catalog.pg_statistic_ext s WHERE s.stxrelid = c.oid AND s.stxexprs IS NOT NULL
+    UNION ALL SELECT pg_catalog.format('trigger %I: %s, %s', g.tgname, pg_catalog.pg_get_triggerdef(g.oid), g.tgenabled) FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal
+    UNION ALL SELECT pg_catalog.format('rule %I: %s', r.rulename, pg_catalog.pg_get_ruledef(r.oid)) FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid AND r.ev_type <> '1'
+    UNION ALL SELECT pg_catalog.format('policy %I', p.polname) FROM pg_catalog.pg_policy p WHERE p.polrelid = c.oid
+    UNION ALL SELECT 'row security' WHERE c.relrowsecurity
+    UNION ALL SELECT pg_catalog.format('child %s', h.inhrelid::pg_catalog.regclass) FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid
+) x (definition)
+WHERE n.nspname = ANY ('{` + strings.Join(schemas, ",") + `}'::pg_catalog.name[]) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+ORDER BY n.nspname, c.relname, x.definition COLLATE "C"`
+}
+
 // Tables renders a query for the tables that the session must not open: they, or relations that
 // inherit from them, belong to untrusted roles. Relations inherit as partitions, at every level,
 // and as children. Each row has the OID of a table, the relation, which is the table itself if
@@ -142,9 +166,9 @@ func Read(ctx context.Context, db Beginner, f func(tx *sql.Tx) error) error {
 
 // Settings gives a transaction the settings on which our SQL depends. Names and operators
 // without a schema are the server's, whatever the settings of the database and the role are.
-const Settings = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on; SET LOCAL intervalstyle = postgres"
+const Settings = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on; SET LOCAL intervalstyle = postgres; SET LOCAL quote_all_identifiers = off"
 
-// Find runs a query of [Schemas] or [Installation], in a transaction with the [Settings].
+// Find runs a query of this package with two columns, in a transaction with the [Settings].
 func Find(ctx context.Context, tx *sql.Tx, query string) (list []Finding, err error) {
 	err = find(ctx, tx, query, func(rows *sql.Rows) error {
 		var f Finding
