@@ -172,6 +172,8 @@ func TestRules(t *testing.T) {
 			want: []string{`node-missing problem column public\.t\.id: needs the setting sortkey\.node, which is missing → choose a number N .* ALTER DATABASE DB SET sortkey\.node = N`}},
 		{name: "unreserved number", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7), u bigint UNIQUE DEFAULT sortkey.next_snowflake(7))`, want: []string{"node-unreserved problem column public.t.id \\(and 1 more\\): uses unreserved number 7 "}},
 		{name: "computed number", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2))`, want: []string{"node-opaque warning node numbers: 1 default doesn't pass a literal"}},
+		{name: "many numbers", sql: `DO $$ BEGIN EXECUTE 'CREATE TABLE t (id bigint PRIMARY KEY DEFAULT ' || (SELECT string_agg('sortkey.next_snowflake(7)', ' + ') FROM generate_series(1, 500)) || ')'; END $$`,
+			want: []string{"node-opaque warning node numbers: 1 default doesn't pass a literal"}},
 
 		{name: "full pool", one: true, sql: `INSERT INTO sortkey.node_pool (name, size, layout) VALUES ('own', 1, 'l'); INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('own', 0, 'x')`, want: []string{"pool-exhausted problem pool own: 0 held, 1 reserved, 0 free"}},
 		{name: "claimed pool", one: true, sql: claims("own", 1, "'l'", 1), want: []string{"pool-exhausted problem pool own: 1 held, 0 reserved, 0 free: no other program can start → "}},

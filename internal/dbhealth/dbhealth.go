@@ -209,6 +209,9 @@ func (e *Examination) fail(ctx context.Context, subject string, err error, privi
 	case pgerror.State(err) == pgerror.InsufficientPrivilege:
 		e.add(Unknown, "", subject, pgerror.Message(err), Privileges(ctx, e.db, err, e.Config.Schema, privileges...))
 		return
+	case pgerror.State(err) == pgerror.LockNotAvailable:
+		e.add(Unknown, "", subject, pgerror.Message(err), "another session keeps a table locked; try again")
+		return
 	case Missing(err):
 		remedy = cmp.Or(e.outdated, remedyMissing)
 	}

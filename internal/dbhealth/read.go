@@ -10,15 +10,16 @@ import (
 	"github.com/sortkey/sortkey/internal/trust"
 )
 
-// read calls f with a read-only transaction, as [trust.Read] does. In it, intervals have one
-// form, and a table whose rows a policy would hide is an error.
+// read calls f with a read-only transaction, as [trust.Read] does. In it, a table whose rows a
+// policy would hide is an error, and so is a lock that another session keeps: to print a
+// default, the server locks its table.
 func (e *Examination) read(ctx context.Context, f func(*sql.Tx) error) error {
 	return read(ctx, e.db, f)
 }
 
 func read(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
 	return trust.Read(ctx, db, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, "SET LOCAL intervalstyle = postgres; SET LOCAL row_security = off"); err != nil {
+		if _, err := tx.ExecContext(ctx, "SET LOCAL row_security = off; SET LOCAL lock_timeout = '1s'"); err != nil {
 			return err
 		}
 		return f(tx)

@@ -9,6 +9,9 @@ import (
 // QueryCanceled is the SQLSTATE of a statement that a timeout or another session has ended.
 const QueryCanceled = "57014"
 
+// LockNotAvailable is the SQLSTATE of a statement that didn't get a lock in time.
+const LockNotAvailable = "55P03"
+
 // DependentObjects is the SQLSTATE of a DROP that other objects prevent. The detail names them.
 const DependentObjects = "2BP01"
 

@@ -724,10 +724,13 @@ CREATE VIEW {{$s}}.node_defaults AS
         SELECT d.kind, d.name, d.expression, d.function, d.from_setting,
             coalesce(substring(c[1] FROM 'node => ([0-9]{1,9})(?:,|$)'),
                 substring(c[1] FROM CASE d.function WHEN 'next_sno' THEN '^[^,=]*, ([0-9]{1,9})$' ELSE '^([0-9]{1,9})$' END))::integer
-        FROM defaults d CROSS JOIN LATERAL regexp_matches(
+        FROM (SELECT * FROM defaults WHERE octet_length(expression) <= 10000) d CROSS JOIN LATERAL regexp_matches(
             regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', E'\\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
             '(?<![a-z0-9_.])' || d.prefix || d.function || E'\\((?:((?:[^()]|\\([^()]*\\))*)\\))?', 'g') c
         WHERE NOT d.from_setting AND c[1] ~ CASE d.function WHEN 'next_sno' THEN ',' ELSE '.' END IS NOT FALSE
+        UNION ALL
+        -- Any role can write a default with many calls, so the time per default has a limit.
+        SELECT d.kind, d.name, d.expression, d.function, d.from_setting, NULL FROM defaults d WHERE NOT d.from_setting AND octet_length(d.expression) > 10000
     ), numbers AS (
         SELECT n.*, substr(n.function, 6) AS format FROM nodes n
     )
@@ -739,7 +742,7 @@ CREATE VIEW {{$s}}.node_defaults AS
             WHEN 'spread64' THEN {{.Spread64.MaxNode}}
             ELSE {{.Sno.MaxNode}} END
         LEFT JOIN {{$s}}.node_lease l ON l.pool = p.pool AND l.number = p.number;
-COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that generate IDs with a node number, which is an argument or the setting {{$s}}.node (from_setting). reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if the argument is not a literal, or if the setting is not a node number.';
+COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that generate IDs with a node number, which is an argument or the setting {{$s}}.node (from_setting). reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if the argument is not a literal, if the expression has more than 10,000 bytes, or if the setting is not a node number.';
 
 -- The setting is one problem, whatever the formats of its defaults. Each unreserved number is another one.
 CREATE VIEW {{$s}}.node_problems AS
