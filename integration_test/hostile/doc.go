@@ -60,7 +60,7 @@
 //
 // # Cost
 //
-// About two minutes of CPU time, on one server, for 100 traps per administrator. The superuser uses
+// About 85 s of CPU time, on one server, for 80 traps per administrator. The superuser uses
 // the first requested version of Postgres, and dba the last one. With -short, 10 seconds: the
 // superuser walks into one trap of each of six tests.
 package hostile

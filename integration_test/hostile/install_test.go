@@ -338,6 +338,9 @@ func TestSettings(t *testing.T) {
 			settings(target, "RESET role"), allowed(up), calls(readers...),
 			allowed(sortkey("rekey inspect {spec} --sql"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract --yes")),
 			calls(sortkey("audit orders --type snowflake"), sortkey("partitions run"), maintain), refused(removal...),
+		}}, trap{name: "read-only " + of, names: []string{"read-only transaction", "shop.orders"}, steps: []step{
+			settings(target, "SET default_transaction_read_only = on"),
+			calls(readers...), calls(sortkey("nodes reserve snowflake 5"), sortkey("partitions run"), sortkey("migrate up"), up, maintain), refused(removal...), refused(sortkey("rekey expand {spec}")),
 		}})
 	}
 	traps = append(traps, trap{name: "functions", names: names, steps: []step{
@@ -347,9 +350,6 @@ func TestSettings(t *testing.T) {
 			CREATE FUNCTION mallory.set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN pg_catalog.set_config($1, $2, $3); END'`),
 		settings("DATABASE {db}", "SET search_path = mallory, pg_catalog"),
 		allowed(sortkey("audit shop.orders --type snowflake"), sortkey("doctor"), sortkey("partitions run")), withAttributes(allowed(sortkey("doctor"))), calls(readers...),
-	}}, trap{name: "read-only", names: []string{"read-only transaction", "shop.orders"}, steps: []step{
-		settings("DATABASE {db}", "SET default_transaction_read_only = on"),
-		calls(readers...), calls(sortkey("nodes reserve snowflake 5"), sortkey("partitions run"), sortkey("migrate up"), up, maintain), refused(removal...), refused(sortkey("rekey expand {spec}")),
 	}})
 	springs(t, traps)
 }

@@ -123,6 +123,19 @@ func TestRekey(t *testing.T) {
 		before("names", odd),
 	}
 
+	// To print the definition of a view, the server waits for a lock on it.
+	traps = append(traps, trap{name: "locked view", names: []string{"mallory.v"}, steps: []step{
+		admin("GRANT SELECT ON shop.orders TO {mallory}"), mallory("CREATE VIEW mallory.v AS SELECT id FROM shop.orders"),
+		func(w *world) {
+			tx, err := w.evil.BeginTx(w.t.Context(), nil)
+			must(w.t, err)
+			_, err = tx.ExecContext(w.t.Context(), "ALTER VIEW mallory.v SET (security_barrier)")
+			must(w.t, err)
+			refused(inspect...)(w) // soon
+			must(w.t, tx.Rollback())
+		},
+	}})
+
 	// Mallory's trigger stands on the administrator's table: TRIGGER is a grant to run code.
 	traps = append(traps, trap{name: "trigger on the table", names: append([]string{"mallory", "fire"}, idle...), steps: []step{
 		admin("GRANT TRIGGER ON shop.orders TO {mallory}"), mallory(`CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON shop.orders FOR EACH ROW EXECUTE FUNCTION mallory.fire()`),
