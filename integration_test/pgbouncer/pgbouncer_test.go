@@ -120,7 +120,10 @@ func (p *proxy) command(t *testing.T) {
 		return string(out), err
 	}
 	p.direct.Exec(t, "CREATE SCHEMA d; CREATE TABLE d.orders (id bigint PRIMARY KEY); ALTER DATABASE "+p.Name+" SET search_path = d, pg_catalog; CREATE FUNCTION d.pg_is_in_recovery() RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE ''trapped''; END'")
-	defer p.direct.Exec(t, "SET ROLE NONE; ALTER DATABASE "+p.Name+" RESET ALL; DROP SCHEMA d CASCADE")
+	defer func() {
+		p.direct.Exec(t, "SET ROLE NONE; ALTER DATABASE "+p.Name+" RESET ALL; DROP SCHEMA d CASCADE")
+		p.reconnect(t)
+	}()
 	p.reconnect(t)
 	for _, line := range []string{
 		"migrate up --schema keys", "migrate check --schema keys", "doctor --schema keys", "nodes reserve snowflake 5 --schema keys", "nodes list --schema keys", "partitions run --schema keys",
