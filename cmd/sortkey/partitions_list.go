@@ -13,6 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
+	"github.com/sortkey/sortkey/internal/trust"
 	"github.com/spf13/cobra"
 )
 
@@ -166,7 +167,7 @@ func (c *app) listPartitions(ctx context.Context, db database, name string) erro
 	if err := cli.ReadRow(ctx, db, []any{&oid}, "SELECT $1::text::regclass::oid", qualified); err != nil {
 		return err
 	}
-	if err := cli.Readable(ctx, db.std, oid); err != nil {
+	if err := cli.CheckTable(ctx, db.std, trust.Tables, oid); err != nil {
 		return err
 	}
 	err = cli.ReadRow(ctx, db, []any{&format}, db.sql("SELECT (SELECT t.format FROM $s.partitioned_table t WHERE t.parent = $1::oid)"), oid)

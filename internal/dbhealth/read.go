@@ -77,10 +77,11 @@ func recall[T any](e *Examination, name string, f func() (T, error)) (T, error) 
 	return r.v, r.err
 }
 
-// untrusted returns findings for the tables that the session must not open, by OID.
-func (e *Examination) untrusted(ctx context.Context, oids []int64) (findings map[int64]trust.Finding, err error) {
+// untrusted returns findings for the tables that the session must not open, by OID. query is
+// [trust.Tables] or [trust.Reads].
+func (e *Examination) untrusted(ctx context.Context, query func(string) string, oids []int64) (findings map[int64]trust.Finding, err error) {
 	err = e.read(ctx, func(tx *sql.Tx) error {
-		findings, err = trust.FindTables(ctx, tx, trust.Reads("'"+array(oids)+"'::pg_catalog.oid[]"))
+		findings, err = trust.FindTables(ctx, tx, query("'"+array(oids)+"'::pg_catalog.oid[]"))
 		return err
 	})
 	return findings, err

@@ -9,7 +9,7 @@ import (
 
 var keySkipped = Rule{
 	ID: "key-skipped", Area: "keys",
-	Means:  "a table with keys, or one of its partitions, belongs to a role that the session [doesn't trust](security.md#administrators), or is on another server: no rule opens it",
+	Means:  "the same for a table with keys, or a partition of it is on another server",
 	Remedy: "none is needed; to examine the table, connect as its owner",
 	needs:  []string{usage},
 	check: func(ctx context.Context, e *Examination) error {

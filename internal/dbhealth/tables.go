@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // A ManagedTable is a table with managed partitions.
@@ -44,7 +46,7 @@ func (e *Examination) ManagedTables(ctx context.Context) ([]*ManagedTable, error
 		if err != nil {
 			return nil, err
 		}
-		skipped, err := e.untrusted(ctx, oids)
+		skipped, err := e.untrusted(ctx, trust.Tables, oids)
 		if err != nil {
 			return nil, err
 		}

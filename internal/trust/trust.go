@@ -245,11 +245,6 @@ func List(findings []Finding) string {
 	return strings.Join(texts, ", ")
 }
 
-// ReadError returns the error for reading a table with a finding of [Reads]. It wraps untrusted.
-func ReadError(f Finding, untrusted error) error {
-	return fmt.Errorf("%s, so no statement opens the table (%s; foreign tables are never read); connect as the owner of the table: %w", f, Rule, untrusted)
-}
-
 // Visible returns a name for people. It quotes names with control characters, which could
 // forge lines or change a terminal.
 func Visible(s string) string {

@@ -19,6 +19,7 @@ import (
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/sortkey/sortkey/internal/pgerror"
+	"github.com/sortkey/sortkey/internal/trust"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -167,7 +168,7 @@ func (d *database) findColumn(ctx context.Context, name string) (*column, error)
 	case kind == "v" || kind == "f":
 		return nil, fmt.Errorf("%s: a view or foreign table has no indexes; name the tables with the rows", found[0].Table.Table)
 	}
-	if err := cli.Readable(ctx, d.std, found[0].oid); err != nil {
+	if err := cli.CheckTable(ctx, d.std, trust.Reads, found[0].oid); err != nil {
 		return nil, err
 	}
 	return found[0], nil

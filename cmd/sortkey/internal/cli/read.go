@@ -48,13 +48,13 @@ func Collect[T any](ctx context.Context, db Beginner, row pgx.RowToFunc[T], quer
 	return list, err
 }
 
-// Readable returns an error that wraps [migrations.ErrUntrusted] if the session must not open a
-// table, given by its OID, or one of its partitions.
-func Readable(ctx context.Context, db trust.Beginner, table uint32) error {
+// CheckTable returns an error that wraps [migrations.ErrUntrusted] if the session must not open a
+// table, given by its OID, or one of its partitions. query is [trust.Tables] or [trust.Reads].
+func CheckTable(ctx context.Context, db trust.Beginner, query func(string) string, table uint32) error {
 	return trust.Read(ctx, db, func(tx *sql.Tx) error {
-		findings, err := trust.FindTables(ctx, tx, trust.Reads(fmt.Sprintf("ARRAY[%d::pg_catalog.oid]", table)))
+		findings, err := trust.FindTables(ctx, tx, query(fmt.Sprintf("ARRAY[%d::pg_catalog.oid]", table)))
 		if f, untrusted := findings[int64(table)]; untrusted {
-			return trust.ReadError(f, migrations.ErrUntrusted)
+			return fmt.Errorf("%s, so no statement opens the table (%s; audit reads no rows on other servers); connect as the owner of the table: %w", f, trust.Rule, migrations.ErrUntrusted)
 		}
 		return err
 	})
