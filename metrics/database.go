@@ -49,7 +49,8 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 //
 // The source also runs the rules of sortkey doctor, every few minutes, beside the scrapes.
 // sortkey_findings has the number of findings per rule and level. Rules for which the role
-// lacks privileges have the level unknown.
+// lacks privileges have the level unknown. No statement opens a table of a role that the
+// session doesn't trust: the level is skipped.
 //
 // The role of db needs USAGE on the schema sortkey, and SELECT on node_pool, node_status and
 // partition_log. It must trust the owner of the installation: that is

@@ -179,9 +179,10 @@
 // sortkey.partition_log. A role that calls manage_partitions needs write access
 // to sortkey.partitioned_table and the privileges of the table's owner. A role
 // with write access to that table controls which partitions are removed from
-// every managed table, so grant it only to roles that may drop all of them. If
-// you don't trust the owner of a table, don't maintain it as a superuser:
-// creating partitions and moving rows runs the owner's functions.
+// every managed table, so grant it only to roles that may drop all of them.
+// Creating partitions and moving rows runs the functions of the tables' owners. So
+// maintenance refuses a table if the session doesn't trust the owner of a partition, or
+// of a table that a foreign key connects with it; [ErrUntrusted] has the rule.
 //
 // Autovacuum doesn't analyze partitioned tables. Nor does maintenance, since
 // ANALYZE reads a sample of each partition. Run ANALYZE on them now and then.

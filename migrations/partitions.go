@@ -77,8 +77,9 @@ type PartitionStep struct {
 // CALL maintain_partitions() does the same with the same SQL functions, and needs
 // the same privileges, among them USAGE on both schemas of the installation, such
 // as sortkey and sortkey_internal. Both record the steps that they take in the table
-// partition_log. Neither works on tables of other roles as a superuser, and
-// MaintainPartitions returns [ErrUntrusted] like [Up].
+// partition_log. Neither works on tables of other roles as a superuser, or on a table with
+// partitions, or with foreign keys to or from tables, of a role that the session doesn't
+// trust. MaintainPartitions returns [ErrUntrusted] like [Up].
 func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOptions) ([]PartitionStep, error) {
 	d, err := c.data()
 	if err != nil {

@@ -33,7 +33,8 @@ With a table, named as in SQL, it prints the partitions of that table, with an
 estimate of their rows. Times are in UTC.
 
 The steps and bounds need USAGE on both schemas of the installation, and the
-steps and the rows need SELECT on the default partition.`,
+steps and the rows need SELECT on the default partition. List doesn't examine
+tables of roles that the session doesn't trust.`,
 		Args: cobra.MaximumNArgs(1),
 	}, func(ctx context.Context, db database, args []string) error {
 		if len(args) == 1 {
