@@ -70,9 +70,7 @@ func UpTx(ctx context.Context, tx *sql.Tx, c Config) error {
 	if err != nil {
 		return err
 	}
-	var path, strings, intervals, quotes string // of the caller
-	err = tx.QueryRowContext(ctx, "SELECT pg_catalog.current_setting('search_path'), pg_catalog.current_setting('standard_conforming_strings'), pg_catalog.current_setting('intervalstyle'), pg_catalog.current_setting('quote_all_identifiers')").
-		Scan(&path, &strings, &intervals, &quotes)
+	restore, err := trust.Save(ctx, tx)
 	if err != nil {
 		return failed("install", d.Schema, err)
 	}
@@ -82,8 +80,7 @@ func UpTx(ctx context.Context, tx *sql.Tx, c Config) error {
 	if _, err := d.install(ctx, tx); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "SELECT set_config('search_path', $1, true), set_config('standard_conforming_strings', $2, true), set_config('intervalstyle', $3, true), set_config('quote_all_identifiers', $4, true)", path, strings, intervals, quotes)
-	if err != nil {
+	if err := restore(); err != nil {
 		return failed("install", d.Schema, err)
 	}
 	return nil
@@ -261,7 +258,7 @@ func inTx(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
 // lock gives a transaction the settings of package trust, and waits until other transactions
 // on the same installation end.
 func lock(ctx context.Context, tx *sql.Tx, schema string) error {
-	if _, err := tx.ExecContext(ctx, trust.Settings); err != nil {
+	if _, err := tx.ExecContext(ctx, trust.Settings()); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtextextended(concat('sortkey migrations of ', $1::text), 0::bigint))", schema)

@@ -2337,8 +2337,8 @@ WITH RECURSIVE trusted AS MATERIALIZED (SELECT o.oid FROM pg_catalog.pg_roles o,
                 ELSE o.rolsuper OR o.oid = b.oid OR o.rolname = 'pg_database_owner' OR pg_catalog.pg_has_role(s.oid, o.oid, 'MEMBER') END)),
 t (root, oid) AS (
     SELECT g.oid, g.oid FROM pg_catalog.unnest(ARRAY(WITH RECURSIVE t (oid) AS (SELECT parent::pg_catalog.oid UNION SELECT i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid)
-    SELECT oid FROM t UNION SELECT e.oid FROM pg_catalog.pg_constraint k, pg_catalog.unnest(ARRAY[k.conrelid, k.confrelid]) e (oid)
-        WHERE k.contype = 'f' AND (k.conrelid IN (SELECT oid FROM t) OR k.confrelid IN (SELECT oid FROM t)))) g (oid)
+    SELECT parent::pg_catalog.oid UNION SELECT e.oid FROM pg_catalog.pg_constraint k, pg_catalog.unnest(ARRAY[k.conrelid, k.confrelid]) e (oid)
+        WHERE k.contype = 'f' AND (k.conrelid IN (SELECT oid FROM t) OR k.confrelid IN (SELECT oid FROM t)) AND e.oid NOT IN (SELECT oid FROM t))) g (oid)
     UNION SELECT t.root, i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid
 )
 SELECT DISTINCT ON (t.root) t.root::bigint, CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'table' END || pg_catalog.format(' %I.%I', n.nspname, c.relname) AS object,

@@ -382,7 +382,7 @@ func TestUpTx(t *testing.T) {
 				installGone(t, pool, "sortkey")
 				tx, err := pool.BeginTx(ctx, nil)
 				must(t, err)
-				for _, s := range []string{"CREATE SCHEMA shop", "SET LOCAL search_path = shop", "SET LOCAL intervalstyle = iso_8601"} {
+				for _, s := range []string{"CREATE SCHEMA shop", "SET LOCAL search_path = shop", "SET LOCAL intervalstyle = iso_8601", "SET LOCAL standard_conforming_strings = off", "SET LOCAL quote_all_identifiers = on"} {
 					_, err = tx.ExecContext(ctx, s)
 					must(t, err)
 				}
@@ -390,10 +390,12 @@ func TestUpTx(t *testing.T) {
 				must(t, migrations.UpTx(ctx, tx, c)) // has nothing to do
 				_, err = tx.ExecContext(ctx, "CREATE TABLE orders (id sortkey.snowflake DEFAULT sortkey.next_snowflake(1))")
 				must(t, err)
-				var style string
-				must(t, tx.QueryRowContext(ctx, "SHOW intervalstyle").Scan(&style))
-				if style != "iso_8601" {
-					t.Errorf("expected the setting of the caller after UpTx, got %s", style)
+				for name, want := range map[string]string{"search_path": "shop", "intervalstyle": "iso_8601", "standard_conforming_strings": "off", "quote_all_identifiers": "on"} {
+					var got string
+					must(t, tx.QueryRowContext(ctx, "SHOW "+name).Scan(&got))
+					if got != want {
+						t.Errorf("expected the caller's %s %s after UpTx, got %s", name, want, got)
+					}
 				}
 				must(t, end(tx))
 			}

@@ -76,7 +76,7 @@ SELECT * FROM (
 // Definitions renders a query for the tables and views in schemas, and for everything about them that
 // can run code: triggers, rules, policies, constraints with an expression, indexes and statistics
 // with an expression, defaults, other types than the server's, and children. Each row has the
-// name of a relation and a definition, which begins with the kind and the name of the part.
+// name of a relation and a definition, which begins with the [Part] that it defines.
 func Definitions(schemas []string) string {
 	return `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) AS relation, pg_catalog.regexp_replace(x.definition, '\s+', ' ', 'g')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace, LATERAL (
@@ -97,6 +97,12 @@ WHERE n.nspname = ANY ('{` + strings.Join(schemas, ",") + `}'::pg_catalog.name[]
 ORDER BY n.nspname, c.relname, x.definition COLLATE "C"`
 }
 
+// Part returns the kind and the name of the part of a table that a definition describes.
+func Part(definition string) string {
+	part, _, _ := strings.Cut(definition, ": ")
+	return part
+}
+
 // Tables renders a query for the tables that the session must not open: they, or relations that
 // inherit from them, belong to untrusted roles. Relations inherit as partitions, at every level,
 // and as children. Each row has the OID of a table, the relation, which is the table itself if
@@ -111,13 +117,13 @@ func Tables(tables string) string { return relations(tables, "") }
 // are on another server.
 func Reads(tables string) string { return relations(tables, " OR c.relkind = 'f'") }
 
-// Joined renders an expression for the OIDs of a table, of the relations that inherit from it,
-// and of the tables that a foreign key connects with one of them. Changes of partitions open
-// them all. table is an SQL expression of type oid.
+// Joined renders an expression for the OIDs of a table, and of the others that a foreign key
+// connects with it or with a relation that inherits from it. Changes of partitions open them
+// all. table is an SQL expression of type oid.
 func Joined(table string) string {
 	return `ARRAY(WITH RECURSIVE t (oid) AS (SELECT ` + table + `::pg_catalog.oid UNION SELECT i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid)
-    SELECT oid FROM t UNION SELECT e.oid FROM pg_catalog.pg_constraint k, pg_catalog.unnest(ARRAY[k.conrelid, k.confrelid]) e (oid)
-        WHERE k.contype = 'f' AND (k.conrelid IN (SELECT oid FROM t) OR k.confrelid IN (SELECT oid FROM t)))`
+    SELECT ` + table + `::pg_catalog.oid UNION SELECT e.oid FROM pg_catalog.pg_constraint k, pg_catalog.unnest(ARRAY[k.conrelid, k.confrelid]) e (oid)
+        WHERE k.contype = 'f' AND (k.conrelid IN (SELECT oid FROM t) OR k.confrelid IN (SELECT oid FROM t)) AND e.oid NOT IN (SELECT oid FROM t))`
 }
 
 // Triggers renders a query for the triggers of tables that call a function of an untrusted role.
@@ -158,15 +164,43 @@ func Read(ctx context.Context, db Beginner, f func(tx *sql.Tx) error) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // it only read
-	if _, err := tx.ExecContext(ctx, Settings); err != nil {
+	if _, err := tx.ExecContext(ctx, Settings()); err != nil {
 		return err
 	}
 	return f(tx)
 }
 
-// Settings gives a transaction the settings on which our SQL depends. Names and operators
-// without a schema are the server's, whatever the settings of the database and the role are.
-const Settings = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on; SET LOCAL intervalstyle = postgres; SET LOCAL quote_all_identifiers = off"
+// settings are the settings on which our SQL depends. Names and operators without a schema are the
+// server's, whatever the settings of the database and the role are.
+var settings = []struct{ name, value string }{
+	{"search_path", "pg_catalog, pg_temp"},
+	{"standard_conforming_strings", "on"},
+	{"intervalstyle", "postgres"},
+	{"quote_all_identifiers", "off"},
+}
+
+// Settings returns the statements that give a transaction the settings on which our SQL depends.
+func Settings() string {
+	var statements []string
+	for _, s := range settings {
+		statements = append(statements, "SET LOCAL "+s.name+" = "+s.value)
+	}
+	return strings.Join(statements, "; ")
+}
+
+// Save reads the values that [Settings] replaces, and returns a function that restores them.
+func Save(ctx context.Context, tx *sql.Tx) (restore func() error, err error) {
+	var names []string
+	for _, s := range settings {
+		names = append(names, s.name)
+	}
+	var values string
+	err = tx.QueryRowContext(ctx, "SELECT pg_catalog.json_object_agg(s, pg_catalog.current_setting(s))::pg_catalog.text FROM pg_catalog.unnest('{"+strings.Join(names, ",")+"}'::pg_catalog.text[]) s").Scan(&values)
+	return func() error {
+		_, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config(key, value, true) FROM pg_catalog.json_each_text($1::pg_catalog.text::pg_catalog.json)", values)
+		return err
+	}, err
+}
 
 // Find runs a query of this package with two columns, in a transaction with the [Settings].
 func Find(ctx context.Context, tx *sql.Tx, query string) (list []Finding, err error) {

@@ -21,7 +21,7 @@ type Beginner interface {
 // sessions behind PgBouncer.
 func Begin(ctx context.Context, db Beginner, options pgx.TxOptions, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db, options, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, trust.Settings); err != nil {
+		if _, err := tx.Exec(ctx, trust.Settings()); err != nil {
 			return err
 		}
 		return f(tx)

@@ -117,7 +117,7 @@ func checkInTransaction(config *pgx.ConnConfig) {
 		return
 	}
 	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		if err := conn.Exec(ctx, "BEGIN; "+trust.Settings).Close(); err != nil {
+		if err := conn.Exec(ctx, "BEGIN; "+trust.Settings()).Close(); err != nil {
 			return err
 		}
 		return cmp.Or(check(ctx, conn), conn.Exec(ctx, "COMMIT").Close())
