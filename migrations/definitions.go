@@ -52,8 +52,7 @@ func (d data) compare(found []trust.Finding) (findings []trust.Finding) {
 func without(list, other []string) (parts []string) {
 	for _, definition := range list {
 		if !slices.Contains(other, definition) {
-			part, _, _ := strings.Cut(definition, ": ")
-			parts = append(parts, part)
+			parts = append(parts, trust.Part(definition))
 		}
 	}
 	return parts

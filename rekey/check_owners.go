@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sortkey/sortkey/internal/trust"
@@ -66,11 +66,8 @@ func untrusted(ctx context.Context, tx *sql.Tx, oids []string) ([]trust.Finding,
 		return nil, err
 	}
 	findings, err := trust.Find(ctx, tx, trust.Triggers(list))
-	for _, oid := range oids {
-		n, _ := strconv.ParseInt(oid, 10, 64) // 0 has no finding
-		if f, ok := tables[n]; ok {
-			findings = append(findings, f)
-		}
+	for _, oid := range slices.Sorted(maps.Keys(tables)) {
+		findings = append(findings, tables[oid])
 	}
 	return findings, err
 }

@@ -267,13 +267,13 @@ func (j *job) lock(ctx context.Context, tx *sql.Tx, a action, statement string) 
 // A slowLock is an attempt that statement_timeout has ended, which is like lock_timeout.
 type slowLock struct{ error }
 
-func (slowLock) SQLState() string { return "55P03" }
+func (slowLock) SQLState() string { return pgerror.LockNotAvailable }
 
 func milliseconds(d time.Duration) string { return literal(strconv.FormatInt(d.Milliseconds(), 10)) }
 
 // isLockFailure reports whether a SQLSTATE means that a statement didn't get its locks.
 func isLockFailure(state string) bool {
-	return state == "55P03" || state == "40P01" || state == "40001" // lock_not_available, deadlock_detected, serialization_failure
+	return state == pgerror.LockNotAvailable || state == "40P01" || state == "40001" // deadlock_detected, serialization_failure
 }
 
 // retry repeats f with pauses while it doesn't get its locks.
@@ -495,7 +495,7 @@ func checkJob(ctx context.Context, db trust.Beginner, schema string, tables []st
 func attached(ctx context.Context, tx *sql.Tx, schema string) (findings []trust.Finding, err error) {
 	found, err := trust.Find(ctx, tx, trust.Definitions([]string{schema}))
 	for _, f := range found {
-		part, _, _ := strings.Cut(f.Reason, ": ")
+		part := trust.Part(f.Reason)
 		kind, _, _ := strings.Cut(part, " ")
 		if strings.HasPrefix(f.Object, schema+".rekey_") && slices.Contains([]string{"trigger", "rule", "policy", "row", "child"}, kind) {
 			findings = append(findings, trust.Finding{Object: "table " + f.Object, Reason: "has " + part})
