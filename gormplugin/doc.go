@@ -44,8 +44,7 @@
 //
 // This documentation calls all columns that the plugin fills keys. Only Create fills them:
 // Save of a row that exists, and Update, store the struct's value, even if it is zero.
-// A foreign key can't have the tag, because GORM copies its ID from another row. For
-// upserts, see below.
+// A foreign key can't have the tag, because GORM copies its ID from another row.
 //
 // # Several generators
 //
@@ -190,27 +189,18 @@
 // the key, the plugin adds it to the INSERT, so that struct and row have the same
 // ID. Omit("ID") leaves the key to the database.
 //
-// If a Create fails, the plugin resets the IDs that it generated to zero, in associations
-// too, and deletes them from maps. In a DryRun the structs keep their IDs.
+// # Repeated calls
 //
-// # Taken IDs
+// If a Create fails, rows keep their IDs, in associations and maps too: the rows may have been
+// stored, for example if the answer to COMMIT was lost. Then a repeated call is refused as a
+// duplicate (SQLSTATE 23505), and the program can look for the row by its ID.
 //
-// A generated ID can be the ID of an existing row, for example if UID60s of two processes
-// collide, or if two processes have the same node number. The Create then fails, and no
-// existing row changes or gets rows that refer to it. On Postgres the error is SQLSTATE
-// 23505. With TranslateError in gorm.Config it is [gorm.ErrDuplicatedKey].
-//
-// Therefore the plugin inserts rows with generated IDs without an ON CONFLICT that compares
-// these IDs. GORM adds one when it saves associations or a slice, and UpdateAll has one. If
-// a statement has other rows, too, the plugin inserts them first, with ON CONFLICT. It
-// doesn't remove the caller's ON CONFLICT by other columns. With the caller's DO NOTHING
-// without columns, and with custom join tables, the plugin looks for the generated IDs if
-// rows were skipped: the program then needs the SELECT privilege. A DryRun shows a single
-// statement.
-//
-// A repeated call generates new IDs. Postgres accepts no further statement in a transaction
-// after an error, so repeat the call in a nested transaction, for which GORM sets a
-// savepoint:
+// If the database refused the generated IDs of a column as a duplicate, the plugin resets the
+// IDs that it generated for this column in the statement to zero, and a repeated call generates
+// new ones. Only Postgres names the column: with TranslateError in gorm.Config, or on another
+// database, the plugin resets all IDs that it generated for the statement. Postgres accepts no
+// further statement in a transaction after an error, so repeat the call in a nested transaction,
+// for which GORM sets a savepoint:
 //
 //	func create(db *gorm.DB, order *Order) (err error) {
 //		for range 3 {
@@ -222,8 +212,30 @@
 //		return err
 //	}
 //
-// Other unique columns cause the same error. Rows that earlier calls and batches inserted in
-// a transaction keep their IDs if it is rolled back, and can be created again with them.
+// Other unique columns cause the same error.
+//
+// # Taken IDs
+//
+// A generated ID can be the ID of an existing row if two processes have the same node number, or
+// if UID60s of two processes collide. A plain INSERT is then refused, and the plugin keeps an ON
+// CONFLICT from changing the existing row. It changes nothing else in the INSERT:
+//
+//   - If all rows of a statement have generated IDs, an ON CONFLICT that updates rows with the
+//     same ID, such as the one of Save, is left out, so that the database refuses a taken ID.
+//   - In an update by a constraint, and if rows with and without generated IDs are mixed, the
+//     update gets a condition that excludes the generated IDs. If rows are missing then, the
+//     call fails with [gorm.ErrDuplicatedKey]. With SkipDefaultTransaction, the other rows have
+//     been stored. With a WHERE of the caller, rows may be missing, and the call succeeds.
+//   - GORM saves belongs-to and many2many associations with DO NOTHING, for rows that exist. The
+//     plugin leaves it out if all rows of the association have generated IDs. So an association
+//     with a new ID is always inserted: if a customer with the same unique email exists, Create
+//     fails. Look up existing customers first.
+//
+// What another DO NOTHING skips is skipped without an error, as in GORM: the caller's, the one of a
+// custom join table, and the one of an association whose rows are mixed or occur twice. If it
+// skips a row because of a taken ID, the struct has the ID of another row. Therefore use no upsert
+// and no such association with UID60s that may collide. On databases without RETURNING, updates
+// get no condition.
 //
 // # Upserts
 //
@@ -239,11 +251,8 @@
 // If an ON CONFLICT changes nothing, the plugin resets the generated ID of a
 // single struct, or of a slice with one element, to zero. In a larger batch with
 // DO NOTHING, the database doesn't report the skipped rows: their structs keep
-// IDs that no row has. Maps then keep their generated IDs, too.
-//
-// An association with a new ID is always inserted. For example, create orders, each with a
-// new Customer whose email is unique. If a customer with that email already exists, Create
-// fails. Look up existing customers first.
+// IDs that no row has. If the database generates the primary key, GORM then puts the keys of
+// the inserted rows into the wrong structs. Maps keep their generated IDs, too.
 //
 // # Time windows and pages
 //

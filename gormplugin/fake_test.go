@@ -101,7 +101,9 @@ type server struct {
 	args     [][]driver.NamedValue
 	columns  []string
 	rows     [][]driver.Value
-	affected int64
+	affected int64 // by each statement; if negative, every row of an INSERT
+	refuse   func(query string) error
+	commit   error
 }
 
 // openServer returns a database that sends its statements to s.
@@ -130,11 +132,19 @@ func (s *server) Driver() driver.Driver                        { return nil }
 func (s *server) Prepare(string) (driver.Stmt, error)          { return nil, errors.ErrUnsupported }
 func (s *server) Close() error                                 { return nil }
 func (s *server) Begin() (driver.Tx, error)                    { s.record("BEGIN", nil); return s, nil }
-func (s *server) Commit() error                                { s.record("COMMIT", nil); return nil }
+func (s *server) Commit() error                                { s.record("COMMIT", nil); return s.commit }
 func (s *server) Rollback() error                              { s.record("ROLLBACK", nil); return nil }
 
 func (s *server) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	s.record(query, args)
+	if s.refuse != nil {
+		if err := s.refuse(query); err != nil {
+			return nil, err
+		}
+	}
+	if s.affected < 0 {
+		return driver.RowsAffected(strings.Count(query, "(?")), nil
+	}
 	return driver.RowsAffected(s.affected), nil
 }
 

@@ -6,12 +6,15 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
+	"gorm.io/gorm/utils/tests"
 
 	"github.com/sortkey/sortkey/idtype"
 )
@@ -239,42 +242,143 @@ func TestGeneratorReturnsTooFewIDs(t *testing.T) {
 	create(t, db, &[]order{{ID: 1}, {ID: 2}})
 }
 
-// If a Create fails, the keys of its associations are reset, too, in an Update and if the
-// generator or a hook fails. Keys that were set stay.
-func TestFailedAssociations(t *testing.T) {
-	for _, fails := range []string{"children", "parent_tags", "boss", "commit"} {
-		s := &server{affected: 1}
-		gen := snowflakes()
-		db := openServer(t, s, For(gen), For(snos()), Named("labels", snos()))
-		refuse := func(tx *gorm.DB) {
-			if tx.Statement.Table == fails || fails == "commit" && tx.Statement.Table == "parents" && tx.Statement.Schema.Name == "parent" {
-				_ = tx.AddError(errors.ErrUnsupported)
-			}
-		}
-		if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:refuse", refuse); err != nil {
+// A pgError is an error of Postgres.
+type pgError struct{ code, Detail string }
+
+func (e *pgError) Error() string    { return e.code }
+func (e *pgError) SQLState() string { return e.code }
+
+// A translating dialect finds the errors for duplicate keys, as GORM's dialects do.
+type translating struct{ tests.DummyDialector }
+
+func (translating) Translate(err error) error {
+	if err.Error() == "duplicate" || err.Error() == "23505" {
+		return gorm.ErrDuplicatedKey
+	}
+	return err
+}
+
+// A generated ID is reset only if the database refused it as a duplicate.
+func TestRefusedKeys(t *testing.T) {
+	type quoted struct {
+		ID       idtype.Snowflake `gorm:"column:Id"`
+		PublicID idtype.Snowflake `gorm:"idgen;unique"`
+	}
+	for name, c := range map[string]struct {
+		err       error
+		translate bool
+		value     any
+		want      any
+	}{
+		"a constraint":      {&pgError{"23503", "Key (id)=(1) is not present"}, false, &publicPair{}, &publicPair{1, 2}},
+		"no Postgres error": {errors.ErrUnsupported, false, &publicPair{}, &publicPair{1, 2}},
+		"the primary key":   {&pgError{"23505", "Key (id)=(1) already exists."}, false, &publicPair{}, &publicPair{0, 2}},
+		"in German":         {&pgError{"23505", "Schl\u00fcssel \u00bb(id)=(1)\u00ab existiert bereits."}, false, &publicPair{}, &publicPair{0, 2}},
+		"the public ID":     {&pgError{"23505", "Key (public_id)=(2) already exists."}, false, &publicPair{}, &publicPair{1, 0}},
+		"two columns":       {&pgError{"23505", "Key (tenant, id)=(1, 1) already exists."}, false, &publicPair{}, &publicPair{0, 2}},
+		"a quoted column":   {&pgError{"23505", `Key ("Id")=(1) already exists.`}, false, &quoted{}, &quoted{0, 2}},
+		"another column":    {&pgError{"23505", "Key (email)=(id) already exists."}, false, &publicPair{}, &publicPair{1, 2}},
+		"without a detail":  {&pgError{"23505", ""}, false, &publicPair{}, &publicPair{}},
+		"set keys":          {&pgError{"23505", "Key (id)=(7) already exists."}, false, &publicPair{ID: 7}, &publicPair{7, 1}},
+		"another database":  {errors.New("duplicate"), false, &publicPair{}, &publicPair{}},
+		"translated":        {&pgError{"23505", "Key (email)=(a) already exists."}, true, &publicPair{}, &publicPair{}},
+		"batch":             {&pgError{"23505", "Key (id)=(1) already exists."}, false, &[]publicPair{{}, {ID: 7}}, &[]publicPair{{0, 2}, {7, 3}}},
+		"map":               {&pgError{"23505", "Key (id)=(1) already exists."}, false, &map[string]any{"ID": nil}, &map[string]any{"public_id": idtype.Snowflake(2)}},
+	} {
+		s := &server{refuse: func(string) error { return c.err }}
+		pool := sql.OpenDB(s)
+		t.Cleanup(func() { _ = pool.Close() })
+		db, err := gorm.Open(translating{}, &gorm.Config{ConnPool: pool, TranslateError: c.translate, Logger: logger.Discard})
+		if err != nil {
 			t.Fatal(err)
 		}
-		if fails == "boss" {
-			gen.limit = 1
+		if err := db.Use(New(For(snowflakes()))); err != nil {
+			t.Fatal(err)
 		}
-		p := &parent{Boss: &parent{}, Children: []child{{}, {ID: 77}}, Tags: []label{{}}, Notes: []note{{}}}
-		if err := db.Create(p).Error; err == nil {
-			t.Errorf("%s: no error", fails)
+		tx := db
+		if name == "map" {
+			tx = db.Model(&publicPair{})
 		}
-		if p.ID != 0 || p.Boss.ID != 0 || p.Children[0].ID != 0 || p.Children[1].ID != 77 || p.Tags[0].ID != (idtype.Sno{}) || p.Notes[0].ID != 0 {
-			t.Errorf("%s: parent = %+v, boss = %+v", fails, p, p.Boss)
+		if err := tx.Create(c.value).Error; err == nil {
+			t.Errorf("%s: no error", name)
 		}
-		if fails != "children" {
-			continue
-		}
-		p = &parent{ID: 1, Boss: &parent{}, Children: []child{{}}}
-		if err := db.Updates(p).Error; err == nil || p.ID != 1 || p.Boss.ID != 0 || p.Children[0].ID != 0 {
-			t.Errorf("Updates: %v, parent = %+v, boss = %+v", err, p, p.Boss)
+		if !reflect.DeepEqual(c.value, c.want) {
+			t.Errorf("%s: got %+v, want %+v", name, c.value, c.want)
 		}
 	}
 }
 
-// If a generator fails, the rows that it has filled lose their IDs.
+// After other errors, rows and associations keep their IDs, so that a repeated call creates the
+// same rows.
+func TestRepeatedCreate(t *testing.T) {
+	for _, fails := range []string{"boss", "parents", "children", "parent_tags", "hook", "commit"} {
+		s := &server{affected: -1}
+		inserts := 0
+		s.refuse = func(query string) error {
+			if strings.HasPrefix(query, "INSERT") {
+				inserts++
+			}
+			if inserts == 1 && fails == "boss" || inserts == 2 && fails == "parents" || inserts == 3 && fails == "children" || inserts == 5 && fails == "parent_tags" {
+				return errors.ErrUnsupported
+			}
+			return nil
+		}
+		if fails == "commit" {
+			s.commit = errors.ErrUnsupported
+		}
+		db := openServer(t, s, For(snowflakes()), For(snos()), Named("labels", snos()))
+		refuse := func(tx *gorm.DB) {
+			if fails == "hook" && inserts == 5 {
+				_ = tx.AddError(errors.ErrUnsupported)
+			}
+		}
+		if err := db.Callback().Create().After("gorm:save_after_associations").Register("test:refuse", refuse); err != nil {
+			t.Fatal(err)
+		}
+		p := &parent{Boss: &parent{}, Children: []child{{}, {ID: 77}}, Tags: []label{{}}}
+		if err := db.Create(p).Error; !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: error = %v", fails, err)
+		}
+		first := []any{p.ID, p.Boss.ID}
+		if fails == "hook" || fails == "commit" {
+			first = append(first, p.Children[0].ID, p.Tags[0].ID)
+		}
+		if p.ID == 0 || p.Boss.ID == 0 || p.Children[1].ID != 77 {
+			t.Errorf("%s: parent = %+v, boss = %+v", fails, p, p.Boss)
+		}
+		inserts, s.commit = 10, nil
+		if err := db.Create(p).Error; err != nil {
+			t.Errorf("%s: %v", fails, err)
+		}
+		if second := []any{p.ID, p.Boss.ID, p.Children[0].ID, p.Tags[0].ID}; !reflect.DeepEqual(first, second[:len(first)]) || *p.BossID != p.Boss.ID {
+			t.Errorf("%s: IDs %v, then %v", fails, first, second)
+		}
+	}
+}
+
+// The refused key of an association is reset, but not the key of its owner.
+func TestRefusedAssociation(t *testing.T) {
+	for _, table := range []string{"parents", "children"} {
+		s := &server{affected: -1, refuse: func(query string) error {
+			if strings.HasPrefix(query, "INSERT INTO `"+table+"`") {
+				return &pgError{"23505", "Key (id)=(1) already exists."}
+			}
+			return nil
+		}}
+		db := openServer(t, s, For(snowflakes()))
+		p := &parent{Boss: &parent{}, Children: []child{{}}}
+		if err := db.Create(p).Error; err == nil {
+			t.Errorf("%s: no error", table)
+		}
+		got := []bool{p.ID == 0, p.Boss.ID == 0, p.Children[0].ID == 0}
+		want := map[string][]bool{"parents": {false, true, true}, "children": {false, false, true}}[table]
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: reset %v, want %v", table, got, want)
+		}
+	}
+}
+
+// Rows keep the IDs that a generator returned before it failed.
 func TestFailedGenerator(t *testing.T) {
 	gen := snowflakes()
 	gen.limit = blockSize + 1
@@ -284,48 +388,14 @@ func TestFailedGenerator(t *testing.T) {
 	if err := db.Create(&rows).Error; !errors.Is(err, errUsedUp) {
 		t.Errorf("error = %v", err)
 	}
+	seen := map[idtype.Snowflake]bool{}
+	gen.limit = 0
+	create(t, db, &rows)
 	for i, r := range rows {
-		if r.ID != 0 && i != 3 || i == 3 && r.ID != 7 {
+		if r.ID == 0 || seen[r.ID] && r.ID != 7 || i == 3 && r.ID != 7 {
 			t.Fatalf("row %d has the ID %d", i, r.ID)
 		}
-	}
-}
-
-// With RETURNING *, GORM replaces the slice, also if the call fails then.
-func TestFailedReturning(t *testing.T) {
-	s := &server{columns: []string{"id"}, rows: [][]driver.Value{{int64(1)}}}
-	db := openServer(t, s, For(snowflakes()))
-	refuse := func(tx *gorm.DB) { _ = tx.AddError(errors.ErrUnsupported) }
-	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:refuse", refuse); err != nil {
-		t.Fatal(err)
-	}
-	for _, tx := range []*gorm.DB{db, db.Clauses(clause.OnConflict{UpdateAll: true})} {
-		one, two := &contact{}, &contact{}
-		rows := []*contact{one, two}
-		if err := tx.Clauses(clause.Returning{}).Create(&rows).Error; err != errors.ErrUnsupported {
-			t.Errorf("error = %v", err)
-		}
-		if len(rows) != 2 || rows[0] != one || rows[1] != two || one.ID != 0 || two.ID != 0 {
-			t.Errorf("rows = %v, %v, %v", rows, one, two)
-		}
-	}
-}
-
-// If the database rejects the rows of a model without associations, they lose their IDs.
-func TestRejectedRows(t *testing.T) {
-	db := openServer(t, &server{}, For(snowflakes()))
-	refuse := func(tx *gorm.DB) { _ = tx.AddError(errors.ErrUnsupported) }
-	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:refuse", refuse); err != nil {
-		t.Fatal(err)
-	}
-	one, batch, m := contact{}, []contact{{}, {ID: 2}, {}}, map[string]any{"ID": nil}
-	for _, rows := range []any{&one, &batch, m} {
-		if err := db.Model(&contact{}).Create(rows).Error; err != errors.ErrUnsupported {
-			t.Errorf("%T: error = %v", rows, err)
-		}
-	}
-	if one.ID != 0 || !slices.Equal(batch, []contact{{}, {ID: 2}, {}}) || len(m) != 0 {
-		t.Errorf("rows = %v, %v, %v", one, batch, m)
+		seen[r.ID] = true
 	}
 }
 
@@ -386,7 +456,7 @@ func TestUpsertWithoutReturning(t *testing.T) {
 	}
 }
 
-// If the row of an association is skipped, the parent keeps its ID, and the reverse.
+// If the only row is skipped, its associations keep their IDs.
 func TestDoNothingWithAssociations(t *testing.T) {
 	type city struct {
 		ID   idtype.Snowflake
@@ -397,31 +467,19 @@ func TestDoNothingWithAssociations(t *testing.T) {
 		CityID idtype.Snowflake
 		City   *city
 	}
-	s := &server{affected: 1}
+	s := new(server)
 	db := openServer(t, s, For(snowflakes()))
-	skip := func(tx *gorm.DB) {
-		if tx.Statement.Schema.Name == "city" {
-			tx.RowsAffected = 0
+	for _, v := range []inhabitant{{City: &city{}}, {City: &city{ID: 9}}} {
+		if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil {
+			t.Fatal(err)
+		}
+		if v.ID != 0 || v.City.ID == 0 || v.CityID != v.City.ID {
+			t.Errorf("inhabitant = %+v, city = %+v", v, v.City)
 		}
 	}
-	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:skip", skip); err != nil {
-		t.Fatal(err)
-	}
-	v := inhabitant{City: &city{}}
-	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil {
-		t.Fatal(err)
-	}
-	if v.ID != 1 || v.City.ID != 0 || v.CityID != 0 {
-		t.Errorf("inhabitant = %+v, city = %+v", v, v.City)
-	}
-	v = inhabitant{City: &city{ID: 9}}
-	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil || v.ID == 0 || v.City.ID != 9 || v.CityID != 9 {
-		t.Errorf("inhabitant = %+v, city = %+v, %v", v, v.City, err)
-	}
-	// In a batch, the plugin can't tell which city was skipped.
-	batch := []inhabitant{{City: &city{}}, {City: &city{}}}
-	if err := db.Create(&batch).Error; err != nil || batch[0].CityID == 0 || batch[0].CityID != batch[0].City.ID {
-		t.Errorf("inhabitant = %+v, city = %+v, %v", batch[0], batch[0].City, err)
+	inserts := s.inserts()
+	if strings.Contains(inserts[0], "ON CONFLICT") || !strings.Contains(inserts[1], "ON CONFLICT") || !strings.Contains(inserts[2], "ON CONFLICT") {
+		t.Errorf("ran %q, want ON CONFLICT for all but a new city", inserts)
 	}
 }
 
@@ -435,7 +493,7 @@ func TestMissingRow(t *testing.T) {
 	s := &server{columns: []string{"id"}, rows: [][]driver.Value{{int64(500)}, {int64(4)}}}
 	db := openServer(t, s, For(snowflakes()))
 	upsert := db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Session(&gorm.Session{})
-	if err := upsert.Create(&[]keyedContact[idtype.Snowflake]{{}, {}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) || !strings.HasPrefix(err.Error(), "gormplugin: upsert keyedContact[idtype.Snowflake]: want 3 rows back, got 2") {
+	if err := upsert.Create(&[]keyedContact[idtype.Snowflake]{{}, {}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) || !strings.HasPrefix(err.Error(), "gormplugin: upsert keyedContact[idtype.Snowflake]: want 3 rows, got 2, which can't be matched") {
 		t.Errorf("missing row: %v", err)
 	}
 	s.rows = s.rows[:1]

@@ -43,32 +43,16 @@ func (s *span) isAll(n int) bool { return s.from == 0 && s.to == n && len(s.with
 // A generation lists the keys that the plugin generated in the rows of a Create.
 type generation struct {
 	plan  *plan
-	spans []span        // the rows of each key in the plan; nil means all rows
-	rows  reflect.Value // the statement's rows; invalid if they are the statement's ReflectValue
-	// elements is a copy of the slice of rows, which a RETURNING * replaces; otherwise invalid.
-	elements reflect.Value
+	spans []span // the rows of each key in the plan; nil means all rows
 	// ids has, per key and row, the generated ID, which a hook may replace. It is nil if the
-	// statement had no ON CONFLICT that compares IDs before the hooks.
+	// statement had no ON CONFLICT before the hooks.
 	ids [][]any
+	// rows are the statement's, because a RETURNING * empties its slice. Without one, they may be
+	// invalid.
+	rows reflect.Value
 
-	// family is nil for a statement without associations that is no association itself.
-	family *family
-	nested bool // the statement saves an association
-
-	*upsert // nil if the statement has no ON CONFLICT
+	*upsert // nil until the INSERT, and if the plugin left the statement unchanged
 }
-
-// A family has the generations of a Create or an Update and of all associations that it
-// saves, because they fail together.
-type family struct {
-	root        *gorm.Statement
-	generations []*generation
-	saved       map[any]bool // the rows that statements for associations have inserted
-}
-
-// familyKey is the key of the statement setting that holds a *family. Statements for
-// associations inherit settings, but statements for join tables don't.
-type familyKey struct{}
 
 // generationClause is the name of the clause that holds a *generation. GORM ignores clauses
 // that the dialect doesn't list. A clause costs less than a setting, and statements for
@@ -79,13 +63,12 @@ const generationClause = "sortkey:generation"
 // Build implements [clause.Expression]. GORM doesn't call it.
 func (*generation) Build(clause.Builder) {}
 
-// generationOf returns the generation that a statement holds, or nil.
-func generationOf(stmt *gorm.Statement) *generation {
-	if len(stmt.Clauses) == 0 {
-		return nil
+// generation returns the generation of a statement.
+func (p *planner) generation(stmt *gorm.Statement) *generation {
+	if g, ok := stmt.Clauses[generationClause].Expression.(*generation); ok {
+		return g
 	}
-	g, _ := stmt.Clauses[generationClause].Expression.(*generation)
-	return g
+	return &p.planFor(stmt.Schema).whole
 }
 
 // store makes a statement hold a generation.
@@ -93,54 +76,36 @@ func (g *generation) store(stmt *gorm.Statement) {
 	stmt.Clauses[generationClause] = clause.Clause{Expression: g}
 }
 
-// nothing is the generation of a statement in which the plugin generated no key.
-var nothing = generation{plan: new(plan)}
-
 // generated remembers the rows in which a Create filled the keys of a plan.
 func (p *plan) generated(stmt *gorm.Statement, spans []span) {
-	n, all, some := count(stmt.ReflectValue), len(spans) == len(p.keys), false
+	n, all, some := count(stmt.ReflectValue), true, false
 	for i := range spans {
 		all = all && (p.keys[i].fills == nil || spans[i].isAll(n))
 		some = some || spans[i].to > 0
 	}
-	conflicts := false
-	if len(stmt.Clauses) > 0 {
-		// The statement may be a clone of one that holds a generation.
-		delete(stmt.Clauses, generationClause)
-		_, conflicts = stmt.Clauses[onConflict]
-		all = all && !returnsAll(stmt)
-	}
+	_, conflicts := stmt.Clauses[onConflict]
 	switch {
-	case conflicts || p.associated || some && !all:
-		g := p.generation(stmt, spans)
-		g.enter(stmt)
-		if conflict, _ := conflictOf(stmt); conflicts && g.compared(stmt, conflict) {
-			g.copyIDs(stmt.Context)
+	case some && (conflicts || !all || returnsAll(stmt)):
+		g := &generation{plan: p, spans: slices.Clone(spans)}
+		g.keepRows(stmt)
+		if conflicts {
+			g.copyIDs(stmt)
 		}
 		g.store(stmt)
-	case !some:
-		nothing.store(stmt)
+	case !some && len(spans) > 0:
+		p.none.store(stmt)
 	}
 }
 
-func (p *plan) generation(stmt *gorm.Statement, spans []span) *generation {
-	g := &generation{plan: p, rows: stmt.ReflectValue}
-	if spans != nil {
-		// A key without a span was not filled because another one failed.
-		g.spans = make([]span, len(p.keys))
-		copy(g.spans, spans)
-	}
+// keepRows remembers the rows of the statement.
+func (g *generation) keepRows(stmt *gorm.Statement) {
+	g.rows = stmt.ReflectValue
 	if g.rows.Kind() == reflect.Slice {
 		g.rows = g.rows.Slice(0, g.rows.Len())
-		if returnsAll(stmt) {
-			g.elements = reflect.AppendSlice(reflect.MakeSlice(g.rows.Type(), 0, g.rows.Len()), g.rows)
-		}
 	}
-	return g
 }
 
-// returnsAll reports whether a statement has RETURNING *. GORM then replaces the rows of a slice
-// by the returned ones, also if the call fails later.
+// returnsAll reports whether a statement has RETURNING *.
 func returnsAll(stmt *gorm.Statement) bool {
 	c, ok := stmt.Clauses[returning]
 	if !ok {
@@ -150,72 +115,15 @@ func returnsAll(stmt *gorm.Statement) bool {
 	return len(given.Columns) == 0 || len(given.Columns) == 1 && given.Columns[0].Name == "*"
 }
 
-// enter adds the generation to the family of its statement.
-func (g *generation) enter(stmt *gorm.Statement) {
-	v, inherited := stmt.Settings.Load(familyKey{})
-	g.family, _ = v.(*family)
-	g.nested = inherited
-	if !inherited {
-		if !g.plan.associated {
-			return
-		}
-		g.family = &family{root: stmt}
-		stmt.Settings.Store(familyKey{}, g.family)
-	}
-	g.family.generations = append(g.family.generations, g)
-}
-
-// finishCreate is the callback that runs after everything else in a Create.
-func (p *planner) finishCreate(db *gorm.DB) {
-	if g := generationOf(db.Statement); g != nil {
-		g.finish(db)
-	} else if db.Error != nil && db.Statement.Schema != nil {
-		p.planFor(db.Statement.Schema).whole.reset(db.Statement)
-	}
-}
-
-// finishUpdate is the callback that runs after everything else in an Update.
-func finishUpdate(db *gorm.DB) {
-	if g := generationOf(db.Statement); g != nil {
-		g.finish(db)
-	}
-}
-
-// finish resets the generated keys to zero if the call failed, so that a repeated call
-// generates new ones: the database may have rejected the old ones because other rows have them.
-func (g *generation) finish(db *gorm.DB) {
-	stmt := db.Statement
-	delete(stmt.Clauses, generationClause)
-	if db.Error != nil && g.elements.IsValid() && stmt.ReflectValue.CanSet() {
-		reflect.Copy(g.rows, g.elements)
-		stmt.ReflectValue.Set(g.rows)
-	}
-	generations := []*generation{g}
-	if g.family != nil {
-		if g.family.root != stmt {
-			return
-		}
-		stmt.Settings.Delete(familyKey{})
-		generations = g.family.generations
-	}
-	if db.Error != nil {
-		for _, g := range generations {
-			g.reset(stmt)
-		}
-	}
-}
-
-// reset sets the generated keys to zero. In a map, it deletes them.
-func (g *generation) reset(stmt *gorm.Statement) {
-	rows := g.rows
-	if !rows.IsValid() {
-		rows = stmt.ReflectValue
-	}
-	for i := range count(rows) {
-		row := rowAt(rows, i)
-		for j := range g.plan.keys {
-			if k := &g.plan.keys[j]; row.IsValid() && g.has(j, i) {
-				k.reset(stmt.Context, row)
+// copyIDs remembers the IDs that the rows have now as the generated ones.
+func (g *generation) copyIDs(stmt *gorm.Statement) {
+	n := count(stmt.ReflectValue)
+	g.ids = make([][]any, len(g.plan.keys))
+	for j := range g.ids {
+		g.ids[j] = make([]any, n)
+		for i := range n {
+			if row := rowAt(stmt.ReflectValue, i); row.IsValid() && g.has(j, i) {
+				g.ids[j][i] = g.plan.keys[j].id(stmt.Context, row)
 			}
 		}
 	}
@@ -229,6 +137,19 @@ func (g *generation) has(key, row int) bool {
 	return g.spans[key].has(row)
 }
 
+// reset sets a generated key to zero in all rows. In a map, it deletes the key.
+func (g *generation) reset(stmt *gorm.Statement, key int) {
+	rows := g.rows
+	if !rows.IsValid() {
+		rows = stmt.ReflectValue
+	}
+	for i := range count(rows) {
+		if row := rowAt(rows, i); row.IsValid() && g.has(key, i) {
+			g.plan.keys[key].reset(stmt.Context, row)
+		}
+	}
+}
+
 func (k *key) reset(ctx context.Context, row reflect.Value) {
 	if row.Kind() != reflect.Map {
 		k.in(ctx, row).SetZero()
@@ -238,6 +159,72 @@ func (k *key) reset(ctx context.Context, row reflect.Value) {
 	if name, missing := k.entry(m); !missing {
 		delete(m, name)
 	}
+}
+
+// id returns the ID that a row has in the key, or nil if it has none.
+func (k *key) id(ctx context.Context, row reflect.Value) any {
+	if row.Kind() == reflect.Map {
+		m := row.Interface().(map[string]any)
+		name, missing := k.entry(m)
+		if missing {
+			return nil
+		}
+		return m[name]
+	}
+	field := k.in(ctx, row)
+	if isMissing(field) {
+		return nil
+	}
+	return unpacked(field).Interface()
+}
+
+// A family connects a Create or an Update with the statements that save its associations.
+type family struct {
+	root  *gorm.Statement
+	saved map[any]bool // the addresses of the rows that the statements for associations have saved
+}
+
+// familyKey is the key of the statement setting that holds a *family. Statements for
+// associations inherit settings, but statements for join tables don't.
+type familyKey struct{}
+
+// enter makes a statement the root of a family, unless it has one.
+func enter(stmt *gorm.Statement) {
+	if _, inherited := stmt.Settings.Load(familyKey{}); !inherited {
+		stmt.Settings.Store(familyKey{}, &family{root: stmt})
+	}
+}
+
+// leave is the callback that runs after everything else. The caller may use the statement again.
+func leave(db *gorm.DB) {
+	if f := familyOf(db.Statement); f != nil && f.root == db.Statement {
+		db.Statement.Settings.Delete(familyKey{})
+	}
+}
+
+// familyOf returns the family of a statement, or nil.
+func familyOf(stmt *gorm.Statement) *family {
+	v, _ := stmt.Settings.Load(familyKey{})
+	f, _ := v.(*family)
+	return f
+}
+
+// savesAssociation reports whether a statement of the family saves an association.
+func (f *family) savesAssociation(stmt *gorm.Statement) bool { return f != nil && f.root != stmt }
+
+// hasSaved reports whether an association of the family has saved a row.
+func (f *family) hasSaved(row reflect.Value) bool { return f != nil && f.saved[addressOf(row)] }
+
+// addressOf returns a value that differs between rows. A struct without an address is the
+// only row of its statement.
+func addressOf(row reflect.Value) any {
+	switch {
+	case row.Kind() == reflect.Map:
+		return row.Pointer()
+	case row.CanAddr():
+		return row.Addr().Interface()
+	}
+	return nil
 }
 
 // count returns the number of rows in a statement's ReflectValue.

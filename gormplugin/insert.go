@@ -1,16 +1,17 @@
 package gormplugin
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
+
+	"github.com/sortkey/sortkey/internal/pgerror"
 )
 
 // The names of GORM's clauses.
@@ -19,86 +20,72 @@ const (
 	returning  = "RETURNING"
 )
 
-// An upsert has the state of an INSERT with ON CONFLICT.
-//
-// A row with a generated ID is new. If another row has this ID, an ON CONFLICT must neither
-// change that row nor skip the new one. Therefore the plugin inserts new rows without an
-// ON CONFLICT that compares generated IDs, and the database rejects the ID.
+// An upsert is the state of an INSERT with ON CONFLICT.
 type upsert struct {
-	row reflect.Value // the struct of the only row; otherwise invalid
-	// answers is the number of rows that RETURNING must return, because GORM assigns
-	// rows to structs by their order. It is 0 if the plugin added no RETURNING, or if
-	// the statement has a single row.
-	answers int
-
-	isNew []bool          // reports for each row whether it is new
-	fresh []reflect.Value // the new rows: pointers to structs, or maps
-	alone bool            // the new rows are inserted without ON CONFLICT
-	// others is the copy of the statement that inserted the other rows. It is nil if there
-	// were none.
-	others *gorm.DB
-	all    reflect.Value // the statement's ReflectValue; invalid if the statement still has it
-	dest   any           // the statement's Dest
+	// complete reports whether every row must be inserted or updated. GORM assigns the rows that
+	// RETURNING returns to structs by their order.
+	complete bool
+	// guards are the conditions that an existing row has a generated ID. The update leaves such
+	// a row alone.
+	guards []clause.Expression
+	// copies are copies of the structs of a batch with guards: GORM may assign returned rows to the
+	// wrong structs.
+	copies []reflect.Value
 }
 
-// separate is the callback that runs before the INSERT. If the statement has an ON CONFLICT,
-// separate makes the structs get the IDs of the stored rows, and removes the ON CONFLICT from
-// the new rows. If the statement has other rows, too, separate inserts them first.
-func (p *planner) separate(db *gorm.DB) {
+// prepare is the callback that runs before the INSERT. If the statement has an ON CONFLICT,
+// prepare keeps it from changing a row because that has a generated ID, and makes the structs
+// get the IDs of the rows that are updated.
+func (p *planner) prepare(db *gorm.DB) {
 	stmt := db.Statement
-	if _, conflicts := stmt.Clauses[onConflict]; db.Error != nil || stmt.Schema == nil || !conflicts {
+	conflict, ok := conflictOf(stmt)
+	if !ok || db.Error != nil || stmt.Schema == nil {
 		return
 	}
-	g := generationOf(stmt)
-	if g == nil { // a hook has added the ON CONFLICT
-		known := p.planFor(stmt.Schema)
-		g = known.generation(stmt, nil)
-		g.store(stmt)
-	}
-	conflict, known := conflictOf(stmt)
-	g.upsert = g.prepareUpsert(stmt)
-	if !known || !g.compared(stmt, conflict) {
+	g := *p.generation(stmt) // a copy, because statements may share it
+	if len(g.plan.keys) == 0 {
 		return
 	}
-	if g.ids == nil {
-		g.copyIDs(stmt.Context)
+	g.keepRows(stmt)
+	if g.ids == nil { // a hook has added the ON CONFLICT
+		g.copyIDs(stmt)
 	}
-	others := g.divide(stmt, conflict)
-	if len(g.fresh) == 0 || len(others) > 0 && db.DryRun {
-		return
-	}
-	// The caller's DO NOTHING also skips rows with other existing values. In the statement for
-	// an association, where GORM added it, it is for existing rows. A join table has no
-	// family: its rows may exist, although they have new IDs.
-	g.alone = g.nested || !isAnyKey(conflict)
-	if len(others) > 0 {
-		g.insertOthers(db, others)
-	}
-	if g.alone {
-		delete(stmt.Clauses, onConflict)
-	}
-	if len(g.fresh) < count(stmt.ReflectValue) {
-		g.all, g.dest = stmt.ReflectValue, stmt.Dest
-		use(stmt, g.fresh)
-	}
-}
-
-// prepareUpsert makes the structs of an upsert get the IDs of the stored rows.
-func (g *generation) prepareUpsert(stmt *gorm.Statement) *upsert {
-	u := new(upsert)
-	if conflict, _ := conflictOf(stmt); g.plan.public && conflict.UpdateAll {
-		keepPublicIDs(stmt, len(conflict.DoUpdates))
-	}
-	if row := only(stmt.ReflectValue); row.IsValid() && row.Kind() == reflect.Struct {
-		u.row = row
-	}
-	if mayGetOtherIDs(stmt, g.plan) {
-		added := returnIDs(stmt, g.plan)
-		if added && !u.row.IsValid() && slices.Contains(stmt.BuildClauses, returning) {
-			u.answers = stmt.ReflectValue.Len()
+	g.upsert = new(upsert)
+	n, hasReturning := count(stmt.ReflectValue), slices.Contains(stmt.BuildClauses, returning)
+	for j := range g.plan.keys {
+		f, ids := g.plan.keys[j].field, g.current(stmt, j)
+		switch {
+		case len(ids) == 0:
+		case len(ids) == n && isForExisting(stmt, conflict, f):
+			// All rows are new, so that the database must reject an ID that another row has.
+			delete(stmt.Clauses, onConflict)
+			return
+		case mayUpdateBy(conflict, f) && hasReturning: // other dialects have no conditions
+			g.guards = append(g.guards, hasOneOf(f, ids, len(ids) == n))
 		}
 	}
-	return u
+	added := mayGetOtherIDs(stmt, g.plan) && returnIDs(stmt, g.plan)
+	g.complete = len(conflict.Where.Exprs) == 0 && (len(g.guards) > 0 || added && hasReturning && n > 1)
+	g.complete = g.complete && !conflict.DoNothing
+	if len(g.guards) > 0 || g.plan.public && conflict.UpdateAll {
+		g.build(stmt, len(conflict.DoUpdates))
+	}
+	if g.complete && len(g.guards) > 0 && n > 1 {
+		g.copyRows()
+	}
+	g.store(stmt)
+}
+
+// copyRows copies the structs of the statement.
+func (g *generation) copyRows() {
+	for i := range count(g.rows) {
+		var c reflect.Value
+		if row := rowAt(g.rows, i); row.CanSet() {
+			c = reflect.New(row.Type()).Elem()
+			c.Set(row)
+		}
+		g.copies = append(g.copies, c)
+	}
 }
 
 // conflictOf returns the statement's ON CONFLICT. ok is false for a clause of another
@@ -108,28 +95,128 @@ func conflictOf(stmt *gorm.Statement) (conflict clause.OnConflict, ok bool) {
 	return conflict, ok
 }
 
-// keepPublicIDs makes an UpdateAll leave out the columns with an idgen tag, as it leaves
-// out the primary key. GORM appends the columns to the caller's updates only when it
-// builds the statement.
-func keepPublicIDs(stmt *gorm.Statement, callers int) {
+// isForExisting reports whether an ON CONFLICT is only for rows that had their key f before.
+func isForExisting(stmt *gorm.Statement, c clause.OnConflict, f *schema.Field) bool {
+	if !c.DoNothing {
+		return targets(c, f)
+	}
+	// GORM adds a DO NOTHING to statements that save associations. The caller's also skips rows
+	// with other existing values. A join table isn't in a family: its rows may exist, although
+	// they have new IDs.
+	isGORMs := isAnyKey(c) && familyOf(stmt).savesAssociation(stmt)
+	return isGORMs && (f.PrimaryKey || !hasPrimaryKeys(stmt))
+}
+
+// isAnyKey reports whether ON CONFLICT compares all unique keys, and does nothing.
+func isAnyKey(c clause.OnConflict) bool {
+	return c.DoNothing && len(c.Columns) == 0 && c.OnConstraint == ""
+}
+
+// mayUpdateBy reports whether a DO UPDATE may change a row because it has the same key f.
+func mayUpdateBy(c clause.OnConflict, f *schema.Field) bool {
+	isUnknown := c.OnConstraint != "" || len(c.Columns) == 0 && !c.UpdateAll
+	return !c.DoNothing && (isUnknown || targets(c, f))
+}
+
+// targets reports whether ON CONFLICT compares a column, so that conflicting rows have the
+// same ID in it.
+func targets(c clause.OnConflict, f *schema.Field) bool {
+	switch {
+	case c.OnConstraint != "":
+		return false
+	case len(c.Columns) == 0:
+		return c.UpdateAll && f.PrimaryKey // GORM adds the primary key
+	}
+	return slices.ContainsFunc(c.Columns, func(column clause.Column) bool { return column.Name == f.DBName })
+}
+
+// hasPrimaryKeys reports whether a row of a statement has a primary key, or a part of one.
+func hasPrimaryKeys(stmt *gorm.Statement) bool {
+	for i := range count(stmt.ReflectValue) {
+		for _, f := range stmt.Schema.PrimaryFields {
+			if row := rowAt(stmt.ReflectValue, i); row.IsValid() && (&key{field: f, index: -1}).id(stmt.Context, row) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// current returns the IDs of a key that the rows still have, as the plugin generated them. It
+// leaves out rows that an association has saved, because they refer to each other.
+func (g *generation) current(stmt *gorm.Statement, key int) (ids []any) {
+	f := familyOf(stmt)
+	for i := range count(stmt.ReflectValue) {
+		row := rowAt(stmt.ReflectValue, i)
+		if !row.IsValid() || !g.has(key, i) || f.hasSaved(row) {
+			continue
+		}
+		if id := g.plan.keys[key].id(stmt.Context, row); id != nil && reflect.DeepEqual(id, g.ids[key][i]) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// hasOneOf returns the condition that an existing row has one of the generated IDs. all means
+// that the statement has only rows with such IDs.
+func hasOneOf(f *schema.Field, ids []any, all bool) clause.Expression {
+	column := clause.Column{Table: clause.CurrentTable, Name: f.DBName}
+	if all { // one argument per ID could be too many
+		return clause.Eq{Column: column, Value: clause.Column{Table: "excluded", Name: f.DBName}}
+	}
+	return clause.IN{Column: column, Values: ids}
+}
+
+// build makes a DO UPDATE leave out the rows with generated IDs, and an UpdateAll the columns
+// with an idgen tag, as it leaves out the primary key. GORM appends the columns to the caller's
+// updates only when it builds the statement.
+func (u *upsert) build(stmt *gorm.Statement, callers int) {
 	c := stmt.Clauses[onConflict]
 	c.Builder = func(c clause.Clause, b clause.Builder) {
 		stmt := b.(*gorm.Statement)
 		conflict := c.Expression.(clause.OnConflict)
-		updates := slices.Clip(conflict.DoUpdates[:callers])
-		for _, a := range conflict.DoUpdates[callers:] {
-			if !isPublic(stmt.Schema.LookUpField(a.Column.Name)) {
-				updates = append(updates, a)
+		if conflict.UpdateAll {
+			updates := slices.Clip(conflict.DoUpdates[:callers])
+			for _, a := range conflict.DoUpdates[callers:] {
+				if !isPublic(stmt.Schema.LookUpField(a.Column.Name)) {
+					updates = append(updates, a)
+				}
 			}
+			// As in GORM, which reads DoNothing again after the build.
+			conflict.DoUpdates, conflict.DoNothing = updates, len(updates) == 0
 		}
-		conflict.DoUpdates = updates
-		// As in GORM, which reads DoNothing again after the build.
-		conflict.DoNothing = len(conflict.DoUpdates) == 0
+		if !conflict.DoNothing && len(u.guards) > 0 {
+			conflict.Where = clause.Where{Exprs: []clause.Expression{unless{u.guards, conflict.Where}}}
+		}
 		c.Builder, c.Expression = nil, conflict
 		stmt.Clauses[onConflict] = c
 		c.Build(stmt)
 	}
 	stmt.Clauses[onConflict] = c
+}
+
+// An unless is a condition that is true if no guard is, and the caller's condition is.
+type unless struct {
+	guards []clause.Expression
+	given  clause.Where
+}
+
+// Build implements [clause.Expression].
+func (u unless) Build(b clause.Builder) {
+	for i, guard := range u.guards {
+		if i > 0 {
+			_, _ = b.WriteString(" AND ")
+		}
+		_ = b.WriteByte('(')
+		guard.Build(b)
+		_, _ = b.WriteString(") IS NOT TRUE") // also of NULL
+	}
+	if len(u.given.Exprs) > 0 {
+		_, _ = b.WriteString(" AND (")
+		u.given.Build(b)
+		_ = b.WriteByte(')')
+	}
 }
 
 // mayGetOtherIDs reports whether the rows of an upsert may have other IDs than the
@@ -190,221 +277,79 @@ func isMaps(dest any) bool {
 	return false
 }
 
-// targets reports whether ON CONFLICT compares a column, so that conflicting rows have the
-// same ID in it.
-func targets(c clause.OnConflict, f *schema.Field) bool {
-	switch {
-	case c.OnConstraint != "":
-		return false
-	case len(c.Columns) == 0:
-		return c.UpdateAll && f.PrimaryKey // GORM adds the primary key
+// reconcile is the callback that runs after the INSERT. It sets generated keys to zero that no
+// row of the statement has: refused ones, and the key of a single row that was skipped. It fails
+// if an upsert left out a row.
+func (p *planner) reconcile(db *gorm.DB) {
+	stmt := db.Statement
+	if stmt.Schema == nil || db.DryRun {
+		return
 	}
-	return slices.ContainsFunc(c.Columns, func(column clause.Column) bool { return column.Name == f.DBName })
+	if db.Error != nil {
+		if stmt.SQL.Len() > 0 { // otherwise an earlier statement failed
+			p.generation(stmt).resetRefused(db)
+		}
+		return
+	}
+	if f := familyOf(stmt); f.savesAssociation(stmt) {
+		f.remember(stmt.ReflectValue)
+	}
+	if g := p.generation(stmt); g.upsert != nil {
+		g.finish(db)
+	}
 }
 
-// compared reports whether ON CONFLICT compares a key of the plan, perhaps among others.
-func (g *generation) compared(stmt *gorm.Statement, c clause.OnConflict) bool {
-	return slices.ContainsFunc(g.plan.keys, func(k key) bool { return comparesID(stmt, c, k.field) })
+// resetRefused resets the generated keys that the database refused, because other rows have
+// them, so that a repeated call generates new ones. Other IDs stay: the rows may have been
+// stored, although the call failed.
+func (g *generation) resetRefused(db *gorm.DB) {
+	err := db.Error
+	if t, ok := db.Dialector.(gorm.ErrorTranslator); ok {
+		err = errors.Join(err, t.Translate(err))
+	}
+	if !errors.Is(err, gorm.ErrDuplicatedKey) && pgerror.State(err) != "23505" {
+		return
+	}
+	// Postgres names the columns: Key (id)=(1) already exists. Another database's error and
+	// a translated one don't.
+	_, list, _ := strings.Cut(pgerror.Detail(err), "(")
+	list, _, known := strings.Cut(list, ")=(")
+	columns := strings.Split(list, ", ")
+	for j := range g.plan.keys {
+		name := g.plan.keys[j].field.DBName
+		if !known || slices.Contains(columns, name) || slices.Contains(columns, `"`+strings.ReplaceAll(name, `"`, `""`)+`"`) {
+			g.reset(db.Statement, j)
+		}
+	}
 }
 
-// comparesID reports whether ON CONFLICT compares a column of IDs, perhaps among others.
-func comparesID(stmt *gorm.Statement, c clause.OnConflict, f *schema.Field) bool {
-	return isAnyKey(c) || targets(c, f) || f.PrimaryKey && c.OnConstraint != "" && c.OnConstraint == primaryKeyOf(stmt.Table)
-}
-
-// isAnyKey reports whether ON CONFLICT compares all unique keys.
-func isAnyKey(c clause.OnConflict) bool {
-	return c.DoNothing && len(c.Columns) == 0 && c.OnConstraint == ""
-}
-
-// primaryKeyOf returns the name that Postgres gives to the primary key of a table.
-func primaryKeyOf(table string) string { return table[strings.LastIndexByte(table, '.')+1:] + "_pkey" }
-
-// copyIDs remembers the IDs that the rows have now as the generated ones.
-func (g *generation) copyIDs(ctx context.Context) {
-	n := count(g.rows)
-	g.ids = make([][]any, len(g.plan.keys))
-	for j := range g.ids {
-		g.ids[j] = make([]any, n)
-		for i := range n {
-			if row := rowAt(g.rows, i); row.IsValid() && g.has(j, i) {
-				g.ids[j][i] = g.plan.keys[j].id(ctx, row)
+// finish fails if the statement left out a row that it must not leave out. If it left out its
+// only row, finish resets the row's keys.
+func (g *generation) finish(db *gorm.DB) {
+	stmt := db.Statement
+	n := int64(count(stmt.ReflectValue))
+	switch conflict, _ := conflictOf(stmt); {
+	case g.complete && !conflict.DoNothing && db.RowsAffected < n:
+		reason, remedy, err := "which can't be matched to the structs", "create the rows one by one if a trigger can skip some", gorm.ErrInvalidData
+		if len(g.guards) > 0 {
+			reason, remedy, err = "because another row has a generated ID, or a trigger skips rows", "roll back, and repeat the call for new IDs", gorm.ErrDuplicatedKey
+		}
+		_ = db.AddError(fmt.Errorf("gormplugin: upsert %s: want %d rows, got %d, %s; %s: %w", modelName(stmt.Schema), n, db.RowsAffected, reason, remedy, err))
+		for i, c := range g.copies {
+			if c.IsValid() {
+				rowAt(g.rows, i).Set(c)
 			}
 		}
-	}
-}
-
-// id returns the ID that a row has in the key, or nil if it has none.
-func (k *key) id(ctx context.Context, row reflect.Value) any {
-	if row.Kind() == reflect.Map {
-		m := row.Interface().(map[string]any)
-		name, missing := k.entry(m)
-		if missing {
-			return nil
-		}
-		return m[name]
-	}
-	field := k.in(ctx, row)
-	if isMissing(field) {
-		return nil
-	}
-	return unpacked(field).Interface()
-}
-
-// isGenerated reports whether a row still has the ID that the plugin generated.
-func (g *generation) isGenerated(ctx context.Context, key, i int, row reflect.Value) bool {
-	if !g.has(key, i) {
-		return false
-	}
-	id := g.plan.keys[key].id(ctx, row)
-	return id != nil && reflect.DeepEqual(id, g.ids[key][i])
-}
-
-// isFresh reports whether a row of a statement is new, so that it has a conflict only if its
-// generated ID is another row's, or another unique column is.
-func (g *generation) isFresh(stmt *gorm.Statement, conflict clause.OnConflict, i int, row reflect.Value) bool {
-	isSet := func(f *schema.Field) bool { return (&key{field: f, index: -1}).id(stmt.Context, row) != nil }
-	for j := range g.plan.keys {
-		f := g.plan.keys[j].field
-		if !comparesID(stmt, conflict, f) || !g.isGenerated(stmt.Context, j, i, row) {
-			continue
-		}
-		// A row with a public ID is new for DO NOTHING if the database generates its primary key.
-		if f.PrimaryKey || !isAnyKey(conflict) || !slices.ContainsFunc(stmt.Schema.PrimaryFields, isSet) {
-			return true
-		}
-	}
-	return false
-}
-
-// divide finds the new rows of a statement, and returns the others. It leaves out
-// repetitions: rows of several owners may be the same.
-func (g *generation) divide(stmt *gorm.Statement, conflict clause.OnConflict) (others []reflect.Value) {
-	rows, seen := stmt.ReflectValue, map[any]bool{}
-	g.isNew = make([]bool, count(rows))
-	for i := range g.isNew {
-		row := rowAt(rows, i)
-		if !row.IsValid() {
-			g.fresh = nil
-			return nil // GORM fails
-		}
-		id := addressOf(row)
-		// If an association refers back, the row of its owner has been inserted.
-		inserted := g.family != nil && g.family.saved[id]
-		if g.isNew[i] = !inserted && g.isFresh(stmt, conflict, i, row); g.isNew[i] && !seen[id] {
-			seen[id] = true
-			g.fresh = append(g.fresh, reference(row))
-		}
-	}
-	for i, isNew := range g.isNew {
-		if row := rowAt(rows, i); !isNew && !seen[addressOf(row)] {
-			others = append(others, reference(row))
-		}
-	}
-	return others
-}
-
-// reference returns a value that refers to a row.
-func reference(row reflect.Value) reflect.Value {
-	if row.Kind() == reflect.Struct && row.CanAddr() {
-		return row.Addr()
-	}
-	return row
-}
-
-// addressOf returns a value that differs between rows. A struct without an address is the
-// only row of its statement.
-func addressOf(row reflect.Value) any {
-	switch row = reference(row); row.Kind() {
-	case reflect.Pointer:
-		return row.Interface()
-	case reflect.Map:
-		return row.Pointer()
-	}
-	return nil
-}
-
-// use replaces the rows of a statement.
-func use(stmt *gorm.Statement, rows []reflect.Value) {
-	part := reflect.New(reflect.SliceOf(rows[0].Type()))
-	part.Elem().Set(reflect.Append(part.Elem(), rows...))
-	stmt.ReflectValue = part.Elem()
-	switch stmt.Dest.(type) {
-	case []map[string]any:
-		stmt.Dest = part.Elem().Interface()
-	case *[]map[string]any:
-		stmt.Dest = part.Interface()
-	}
-}
-
-// insertOthers inserts the rows that are not new, and logs the statement as GORM does.
-func (g *generation) insertOthers(db *gorm.DB, rows []reflect.Value) {
-	began := time.Now()
-	tx := db.Session(&gorm.Session{Initialized: true})
-	stmt := tx.Statement
-	stmt.BuildClauses = db.Statement.BuildClauses
-	use(stmt, rows)
-	tx.Callback().Create().Get(createCallback)(tx)
-	tx.Logger.Trace(stmt.Context, began, func() (string, int64) {
-		sql, vars := stmt.SQL.String(), stmt.Vars
-		if filter, ok := tx.Logger.(gorm.ParamsFilter); ok {
-			sql, vars = filter.ParamsFilter(stmt.Context, sql, vars...)
-		}
-		return tx.Explain(sql, vars...), tx.RowsAffected
-	}, tx.Error)
-	g.others, db.Error = tx, tx.Error
-}
-
-// reconcile is the callback that runs after the INSERT. It fails if a generated ID is
-// another row's, or if RETURNING returned too few rows. If the only row was not inserted,
-// reconcile resets its generated ID to zero.
-func reconcile(db *gorm.DB) {
-	stmt := db.Statement
-	g := generationOf(stmt)
-	if g == nil || g.upsert == nil {
-		return
-	}
-	conflict, _ := conflictOf(stmt)
-	inserted := db.RowsAffected
-	if g.others != nil {
-		conflict, _ = conflictOf(g.others.Statement)
-		db.RowsAffected += g.others.RowsAffected
-		if stmt.Result != nil {
-			stmt.Result.RowsAffected = db.RowsAffected
-		}
-	}
-	if g.all.IsValid() {
-		part := stmt.ReflectValue
-		stmt.ReflectValue, stmt.Dest = g.all, g.dest
-		if db.Error == nil && returnsAll(stmt) {
-			g.returned(part)
-		}
-	}
-	if db.Error != nil || db.DryRun {
-		return
-	}
-	if g.nested {
-		g.family.remember(g.rows)
-	}
-	if inserted < int64(len(g.fresh)) && !g.alone {
-		g.checkTaken(db, inserted)
-	}
-	if g.answers > 0 && !conflict.DoNothing && db.RowsAffected != int64(g.answers) {
-		// The structs after a missing row have their neighbors' IDs.
-		_ = db.AddError(fmt.Errorf("gormplugin: upsert %s: want %d rows back, got %d, which can't be matched to the structs; create the rows one by one if a trigger can skip some: %w",
-			modelName(stmt.Schema), g.answers, db.RowsAffected, gorm.ErrInvalidData))
-	}
-	if db.Error != nil || db.RowsAffected > 0 || !g.row.IsValid() {
+	case db.RowsAffected == 0 && only(g.rows).Kind() == reflect.Struct:
+	default:
 		return
 	}
 	for j := range g.plan.keys {
-		if g.has(j, 0) {
-			g.plan.keys[j].reset(stmt.Context, g.row)
-		}
+		g.reset(stmt, j)
 	}
 }
 
-// remember adds rows to the rows that statements for associations have inserted.
+// remember adds rows to the rows that statements for associations have saved.
 func (f *family) remember(rows reflect.Value) {
 	if f.saved == nil {
 		f.saved = map[any]bool{}
@@ -412,87 +357,4 @@ func (f *family) remember(rows reflect.Value) {
 	for i := range count(rows) {
 		f.saved[addressOf(rowAt(rows, i))] = true
 	}
-}
-
-// returned puts the rows that RETURNING * has put into the parts of a statement into the
-// statement's slice. fresh has the new rows. They have the statement's order if none
-// is missing.
-func (g *generation) returned(fresh reflect.Value) {
-	if g.all.Kind() != reflect.Slice || !g.all.CanSet() || isMaps(g.dest) {
-		return
-	}
-	var parts [2][]reflect.Value // the other rows, and the new ones
-	for i := range fresh.Len() {
-		parts[1] = append(parts[1], fresh.Index(i))
-	}
-	if g.others != nil {
-		for rows, i := g.others.Statement.ReflectValue, 0; i < rows.Len(); i++ {
-			parts[0] = append(parts[0], rows.Index(i))
-		}
-	}
-	n := len(parts[0]) + len(parts[1])
-	inOrder := n == len(g.isNew) && len(parts[1]) == len(g.fresh)
-	rows := reflect.MakeSlice(g.all.Type(), 0, n)
-	for i := range n {
-		from := &parts[0]
-		if inOrder && g.isNew[i] || len(parts[0]) == 0 {
-			from = &parts[1]
-		}
-		row := (*from)[0]
-		*from = (*from)[1:]
-		if g.all.Type().Elem().Kind() == reflect.Struct {
-			row = row.Elem()
-		}
-		rows = reflect.Append(rows, row)
-	}
-	g.all.Set(rows)
-}
-
-// checkTaken fails if the database skipped new rows because other rows have their IDs. Then
-// the table has more rows with generated IDs than the statement inserted. Otherwise another
-// value of the rows was the reason.
-func (g *generation) checkTaken(db *gorm.DB, inserted int64) {
-	stmt := db.Statement
-	for j := range g.plan.keys {
-		var ids []any
-		k := &g.plan.keys[j]
-		for i := range count(g.rows) {
-			if row := rowAt(g.rows, i); g.isGenerated(stmt.Context, j, i, row) {
-				ids = append(ids, k.id(stmt.Context, row))
-			}
-		}
-		if len(ids) == 0 {
-			continue
-		}
-		n, err := countIDs(db, k.field, ids)
-		switch {
-		case err != nil:
-			_ = db.AddError(fmt.Errorf("gormplugin: find out whether another row has the generated %s of a row that ON CONFLICT skipped: %w", fieldName(k.field), err))
-			return
-		case n > inserted:
-			_ = db.AddError(fmt.Errorf("gormplugin: create %s: ON CONFLICT skipped a row because another row has its generated %s; roll back, and create the rows again with new IDs: %w",
-				modelName(stmt.Schema), k.field.DBName, gorm.ErrDuplicatedKey))
-			return
-		}
-	}
-}
-
-// countIDs returns the number of rows with one of the IDs. It uses the statement's
-// connection: a plugin may send queries to a replica, which may be behind.
-func countIDs(db *gorm.DB, f *schema.Field, ids []any) (n int64, err error) {
-	stmt := db.Statement
-	query := db.Session(&gorm.Session{NewDB: true, DryRun: true}).Table(stmt.Table).Select("1").
-		Where(clause.IN{Column: clause.Column{Name: f.DBName}, Values: ids}).Find(&[]map[string]any{})
-	if query.Error != nil {
-		return 0, query.Error
-	}
-	rows, err := stmt.ConnPool.QueryContext(stmt.Context, query.Statement.SQL.String(), query.Statement.Vars...)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		n++
-	}
-	return n, rows.Err()
 }

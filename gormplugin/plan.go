@@ -28,7 +28,7 @@ type plan struct {
 	public      bool       // a key is not a primary key
 	associated  bool       // the model has relations of its own
 	relations   int        // the number of relations that the model had when the plan was made, or unwatched
-	whole       generation // of all keys in all rows
+	whole, none generation // of all keys in all rows, and of no key
 }
 
 // unwatched marks the plan of a join table that GORM creates. The association sets
@@ -50,7 +50,6 @@ type key struct {
 func (p *planner) resolve(s *schema.Schema) *plan {
 	r := &s.Relationships
 	plan := &plan{relations: len(r.Relations), associated: len(r.BelongsTo)+len(r.HasOne)+len(r.HasMany)+len(r.Many2Many) > 0}
-	plan.whole.plan = plan
 	plan.relationErr = p.checkRelations(s)
 	plan.err = plan.relationErr
 	for _, f := range candidates(s) {

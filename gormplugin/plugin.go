@@ -14,10 +14,10 @@ import (
 const (
 	pluginName        = "sortkey"
 	fillCallback      = "sortkey:fill_keys"
-	separateCallback  = "sortkey:separate_rows"
+	prepareCallback   = "sortkey:prepare_upsert"
 	reconcileCallback = "sortkey:reconcile_keys"
 	checkCallback     = "sortkey:check_relations"
-	finishCallback    = "sortkey:finish"
+	leaveCallback     = "sortkey:leave"
 
 	createCallback = "gorm:create"
 )
@@ -50,12 +50,12 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		// transaction is off.
 		create.Before("*").Register(fillCallback, models.fill),
 		// After GORM has saved the belongs-tos and run the hooks, which may replace IDs.
-		create.After("gorm:save_before_associations").Before(createCallback).Register(separateCallback, models.separate),
+		create.After("gorm:save_before_associations").Before(createCallback).Register(prepareCallback, models.prepare),
 		// Before GORM saves the other associations, which copy the row's ID to their foreign keys.
-		create.After(createCallback).Before("gorm:save_after_associations").Register(reconcileCallback, reconcile),
-		create.After("*").Register(finishCallback, models.finishCreate),
+		create.After(createCallback).Before("gorm:save_after_associations").Register(reconcileCallback, models.reconcile),
+		create.After("*").Register(leaveCallback, leave),
 		update.Before("*").Register(checkCallback, models.checkUpdate),
-		update.After("*").Register(finishCallback, finishUpdate),
+		update.After("*").Register(leaveCallback, leave),
 	)
 }
 
@@ -72,28 +72,33 @@ type planner struct {
 func (p *planner) fill(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil {
-		nothing.store(stmt)
 		return
 	}
+	// The statement may be a clone of one that holds a generation.
+	delete(stmt.Clauses, generationClause)
 	known := p.planFor(stmt.Schema)
 	if known.err != nil {
-		nothing.store(stmt)
 		_ = db.AddError(known.err)
 		return
 	}
 	var few [4]span // without an allocation
-	spans, n := few[:], 0
+	spans := few[:]
 	if len(known.keys) > len(few) {
 		spans = make([]span, len(known.keys))
 	}
-	for ; n < len(known.keys) && db.Error == nil; n++ {
-		if k := &known.keys[n]; k.wanted(stmt) {
-			if err := k.fill(stmt, &spans[n]); err != nil {
+	spans = spans[:len(known.keys)]
+	for i := range known.keys {
+		if k := &known.keys[i]; k.wanted(stmt) {
+			if err := k.fill(stmt, &spans[i]); err != nil {
 				_ = db.AddError(err)
+				return
 			}
 		}
 	}
-	known.generated(stmt, spans[:n])
+	if known.associated {
+		enter(stmt)
+	}
+	known.generated(stmt, spans)
 }
 
 // planFor returns the plan of a model.
@@ -125,6 +130,7 @@ func (p *planner) keep(s *schema.Schema, made *plan) *plan {
 	if old := p.plans.Load(); old != nil {
 		maps.Copy(plans, *old)
 	}
+	made.whole, made.none = generation{plan: made}, generation{plan: made, spans: make([]span, len(made.keys))}
 	plans[s] = made
 	p.plans.Store(&plans)
 	return made

@@ -23,9 +23,7 @@ func (p *planner) checkUpdate(db *gorm.DB) {
 		_ = db.AddError(known.relationErr)
 	}
 	if known.associated {
-		g := &generation{plan: &plan{associated: true}}
-		g.enter(db.Statement)
-		g.store(db.Statement)
+		enter(db.Statement)
 	}
 }
 

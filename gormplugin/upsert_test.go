@@ -1,8 +1,11 @@
 package gormplugin
 
 import (
+	"database/sql/driver"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"gorm.io/gorm"
@@ -69,7 +72,7 @@ func TestUpsertReturning(t *testing.T) {
 		}
 	}
 	// Associations conflict on their primary keys, and so does Save of a slice.
-	served := &server{affected: 1}
+	served := &server{affected: -1}
 	db = openServer(t, served, For(snowflakes()), For(snos()), Named("labels", snos()))
 	for _, tx := range []*gorm.DB{
 		db.Create(&parent{Boss: &parent{}, Children: []child{{}}, Tags: []label{{}}}),
@@ -147,75 +150,113 @@ func TestPublicIDUpserts(t *testing.T) {
 	}
 }
 
-// Rows with generated IDs are inserted after the others, and without an ON CONFLICT that
-// compares their IDs.
+// A Create is one INSERT with the rows in their order. No ON CONFLICT updates a row because it has
+// a generated ID.
 func TestNewRows(t *testing.T) {
 	type customer struct {
 		ID          idtype.Snowflake
 		Email, Name string
 	}
-	s := &server{affected: 2}
+	s := &server{affected: -1}
+	s.columns, s.rows = []string{"id"}, [][]driver.Value{{int64(9)}}
 	db := openServer(t, s, For(from(100)))
 	name := clause.AssignmentColumns([]string{"name"})
 	onID := []clause.Column{{Name: "id"}}
+	const (
+		updates  = " DO UPDATE SET `name`=`excluded`.`name`"
+		ifNotNew = " WHERE (`customers`.`id` = `excluded`.`id`) IS NOT TRUE"
+	)
+	either := clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true OR false"}}}
 	for what, c := range map[string]struct {
 		conflict clause.OnConflict
 		rows     func() any
-		want     []string // what follows the columns
+		want     string // what follows the columns
 	}{
-		"new":                   {clause.OnConflict{UpdateAll: true}, func() any { return &[]customer{{}, {}} }, []string{"new,new"}},
-		"one":                   {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { return &customer{} }, []string{"new"}},
-		"set":                   {clause.OnConflict{Columns: onID, DoUpdates: name}, func() any { return &[]customer{{ID: 7}, {ID: 8}} }, []string{"7,8 (`id`) DO UPDATE SET `name`=`excluded`.`name`"}},
-		"mixed":                 {clause.OnConflict{Columns: onID, DoUpdates: name}, func() any { return &[]customer{{}, {ID: 7}, {}} }, []string{"7 (`id`) DO UPDATE SET `name`=`excluded`.`name`", "new,new"}},
-		"mixed pointers":        {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { return []*customer{{ID: 7}, {}} }, []string{"7 (`id`) DO NOTHING", "new"}},
-		"mixed array":           {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { return &[2]customer{{}, {ID: 7}} }, []string{"7 (`id`) DO NOTHING", "new"}},
-		"the primary key":       {clause.OnConflict{OnConstraint: "customers_pkey", DoUpdates: name}, func() any { return &customer{} }, []string{"new RETURNING `id`"}},
-		"another constraint":    {clause.OnConflict{OnConstraint: "customers_email", DoUpdates: name}, func() any { return &customer{} }, []string{"new ON CONSTRAINT customers_email DO UPDATE SET `name`=`excluded`.`name` RETURNING `id`"}},
-		"another column":        {clause.OnConflict{Columns: onEmail, DoNothing: true}, func() any { return &[]customer{{}, {ID: 7}} }, []string{"new,7 (`email`) DO NOTHING"}},
-		"any column":            {clause.OnConflict{DoNothing: true}, func() any { return &[]customer{{}, {}} }, []string{"new,new DO NOTHING"}},
-		"any column, mixed":     {clause.OnConflict{DoNothing: true}, func() any { return &[]customer{{}, {ID: 7}, {}} }, []string{"7 DO NOTHING", "new,new DO NOTHING"}},
-		"a custom ON CONFLICT":  {clause.OnConflict{}, func() any { return &[]customer{{}, {ID: 7}} }, []string{"new,7 DO WHAT I MEAN"}},
-		"the same row twice":    {clause.OnConflict{UpdateAll: true}, func() any { c := &customer{}; return []*customer{c, {}, c} }, []string{"new,new"}},
-		"the same row, and set": {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { c := &customer{}; return []*customer{c, {ID: 7}, c} }, []string{"7 (`id`) DO NOTHING", "new"}},
+		"new":                 {clause.OnConflict{UpdateAll: true}, func() any { return &[]customer{{}, {}} }, "new,new"},
+		"new, by ID":          {clause.OnConflict{Columns: onID, DoUpdates: name}, func() any { return &[]customer{{}, {}} }, "new,new"},
+		"one":                 {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { return &customer{} }, "new (`id`) DO NOTHING"},
+		"set":                 {clause.OnConflict{Columns: onID, DoUpdates: name}, func() any { return &[]customer{{ID: 7}, {ID: 8}} }, "7,8 (`id`)" + updates},
+		"mixed":               {clause.OnConflict{Columns: onID, DoUpdates: name}, func() any { return &[]customer{{}, {ID: 7}, {}} }, "new,7,new (`id`)" + updates + " WHERE (`customers`.`id` IN (?,?)) IS NOT TRUE"},
+		"mixed, condition":    {clause.OnConflict{Columns: onID, DoUpdates: name, Where: either}, func() any { return &[]customer{{}, {ID: 7}} }, "new,7 (`id`)" + updates + " WHERE (`customers`.`id` = ?) IS NOT TRUE AND (true OR false)"},
+		"mixed pointers":      {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { return []*customer{{ID: 7}, {}} }, "7,new (`id`) DO NOTHING"},
+		"mixed array":         {clause.OnConflict{UpdateAll: true}, func() any { return &[2]customer{{}, {ID: 7}} }, "new,7 (`id`) DO UPDATE SET `email`=`excluded`.`email`,`name`=`excluded`.`name` WHERE (`customers`.`id` = ?) IS NOT TRUE"},
+		"a constraint":        {clause.OnConflict{OnConstraint: "c", DoUpdates: name}, func() any { return &customer{} }, "new ON CONSTRAINT c" + updates + ifNotNew + "  RETURNING `id`"},
+		"a constraint, mixed": {clause.OnConflict{OnConstraint: "c", DoUpdates: name, Where: either}, func() any { return &[]customer{{ID: 7}, {}} }, "7,new ON CONSTRAINT c" + updates + " WHERE (`customers`.`id` = ?) IS NOT TRUE AND (true OR false)"},
+		"any target":          {clause.OnConflict{DoUpdates: name}, func() any { return &customer{} }, "new" + updates + ifNotNew + "  RETURNING `id`"},
+		"another column":      {clause.OnConflict{Columns: onEmail, DoUpdates: name}, func() any { return &customer{} }, "new (`email`)" + updates + " RETURNING `id`"},
+		"any column":          {clause.OnConflict{DoNothing: true}, func() any { return &[]customer{{}, {}} }, "new,new DO NOTHING"},
+		"any column, mixed":   {clause.OnConflict{DoNothing: true}, func() any { return &[]customer{{}, {ID: 7}, {}} }, "new,7,new DO NOTHING"},
+		"custom ON CONFLICT":  {clause.OnConflict{}, func() any { return &[]customer{{}, {ID: 7}} }, "new,7 DO WHAT I MEAN"},
+		"the same row twice":  {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { c := &customer{}; return []*customer{c, {}, c} }, "new,new,new (`id`) DO NOTHING"},
 	} {
 		s.ran, s.args = nil, nil
 		var conflict clause.Expression = c.conflict
-		if strings.HasPrefix(what, "a custom") {
+		if strings.HasPrefix(what, "custom") {
 			conflict = ownConflict{}
 		}
 		rows := c.rows()
 		if err := db.Clauses(conflict).Create(rows).Error; err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-		var got []string
-		for i, q := range s.ran {
-			if !strings.HasPrefix(q, "INSERT") {
-				continue
-			}
-			var ids []string
-			for j := 0; j < len(s.args[i]); j += 3 {
-				id := idtype.Snowflake(s.args[i][j].Value.(int64)).String()
-				if id != "7" && id != "8" {
-					id = "new"
-				}
-				ids = append(ids, id)
-			}
-			_, after, _ := strings.Cut(q[strings.LastIndexByte(q, '?'):], ")")
-			after = strings.Replace(after, " ON CONFLICT", "", 1)
-			got = append(got, strings.Join(ids, ",")+after)
+		q := s.inserts()
+		if len(q) != 1 {
+			t.Fatalf("%s: ran %q, want one INSERT", what, q)
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: inserted %q, want %q", what, got, c.want)
+		_, values, _ := strings.Cut(q[0], " VALUES ")
+		end := strings.LastIndex(values, "(?,?,?)") + len("(?,?,?)")
+		var ids []string
+		for j := range strings.Count(values, "(?,?,?)") {
+			id := idtype.Snowflake(s.args[slices.Index(s.ran, q[0])][3*j].Value.(int64)).String()
+			if id != "7" && id != "8" {
+				id = "new"
+			}
+			ids = append(ids, id)
+		}
+		got := strings.Join(ids, ",") + strings.Replace(strings.TrimRight(values[end:], " "), " ON CONFLICT", "", 1)
+		if got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", what, got, c.want)
 		}
 	}
 }
 
-// A slice of maps is separated, too, and the same session can be used again.
-func TestNewMaps(t *testing.T) {
+// Other dialects have no condition in their upserts.
+func TestNewRowsWithoutReturning(t *testing.T) {
+	db := openServer(t, &server{affected: 1}, For(snowflakes()))
+	clauses := &db.Callback().Create().Clauses
+	*clauses = slices.DeleteFunc(slices.Clone(*clauses), func(name string) bool { return name == returning })
+	tx := db.Session(&gorm.Session{DryRun: true}).Clauses(clause.OnConflict{UpdateAll: true})
+	if got := create(t, tx, &[]contact{{}, {ID: 7}}); strings.Contains(got, "WHERE") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// If a row of a DO UPDATE is missing, it had a generated ID. The call fails, and a repeated call
+// generates other IDs.
+func TestTakenID(t *testing.T) {
 	s := &server{affected: 1}
 	db := openServer(t, s, For(snowflakes()))
+	batch, m := []contact{{}, {ID: 70}, {}}, []map[string]any{{"email": "a"}, {"id": 70, "email": "b"}}
+	for _, tx := range []*gorm.DB{db.Save(&batch), db.Model(&contact{}).Clauses(clause.OnConflict{UpdateAll: true}).Create(m)} {
+		if !errors.Is(tx.Error, gorm.ErrDuplicatedKey) || tx.RowsAffected != 1 {
+			t.Errorf("%d rows, %v", tx.RowsAffected, tx.Error)
+		}
+	}
+	if !slices.Equal(batch, []contact{{}, {ID: 70}, {}}) || m[0]["id"] != nil || m[1]["id"] != 70 {
+		t.Errorf("rows = %v, %v", batch, m)
+	}
+	// The caller's condition may be false.
+	where := clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true"}}}
+	if err := db.Clauses(clause.OnConflict{UpdateAll: true, Where: where}).Create(&batch).Error; err != nil || batch[0].ID == 0 {
+		t.Errorf("rows = %v, %v", batch, err)
+	}
+}
+
+// Maps are inserted in one statement, too, and the caller's slice stays.
+func TestUpsertOfMaps(t *testing.T) {
+	s := &server{affected: -1}
+	db := openServer(t, s, For(snowflakes()))
 	for _, pointer := range []bool{false, true} {
-		maps := []map[string]any{{"id": nil}, {"id": idtype.Snowflake(7)}}
+		maps := []map[string]any{{"id": nil, "name": "a"}, {"id": idtype.Snowflake(7), "name": "b"}}
 		var value any = maps
 		if pointer {
 			value = &maps
@@ -227,7 +268,7 @@ func TestNewMaps(t *testing.T) {
 			t.Errorf("maps = %v", maps)
 		}
 	}
-	if got := s.inserts(); len(got) != 4 || !strings.Contains(got[0], "ON CONFLICT") || strings.Contains(got[1], "ON CONFLICT") {
+	if got := s.inserts(); len(got) != 2 || !strings.Contains(got[0], " WHERE (`contacts`.`id` = ?) IS NOT TRUE") {
 		t.Errorf("ran %q", got)
 	}
 }
@@ -267,19 +308,40 @@ func (*hookedUpsert) BeforeCreate(tx *gorm.DB) error {
 }
 
 func TestConflictAddedByHook(t *testing.T) {
-	s := &server{affected: 1}
+	s := &server{affected: -1}
 	db := openServer(t, s, For(snowflakes()))
-	rows := []hookedUpsert{{}, {ID: 7}}
-	for _, rows := range []any{&hookedUpsert{}, &rows, &[]hookedUpsert{{}, {}}} {
-		if err := db.Create(rows).Error; err != nil {
+	for i, c := range []struct {
+		rows     any
+		conflict bool
+	}{
+		{&hookedUpsert{}, false},
+		{&[]hookedUpsert{{}, {ID: 7}}, true},
+		{&[]hookedUpsert{{ID: 7}, {ID: 8}}, true}, // no key was generated
+		{&[]hookedUpsert{{}, {}}, false},
+	} {
+		if err := db.Create(c.rows).Error; err != nil {
 			t.Error(err)
 		}
-	}
-	for i, conflicts := range []bool{false, true, false, false} {
-		if q := s.inserts()[i]; strings.Contains(q, "ON CONFLICT") != conflicts {
-			t.Errorf("ran %s, want ON CONFLICT: %t", q, conflicts)
+		if q := s.inserts()[i]; strings.Contains(q, "ON CONFLICT") != c.conflict {
+			t.Errorf("ran %s, want ON CONFLICT: %t", q, c.conflict)
 		}
 	}
+}
+
+// Statements that generate no key share nothing that they change.
+func TestConcurrentUpserts(t *testing.T) {
+	db := openServer(t, &server{affected: -1}, For(snowflakes()))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 20 {
+				if err := db.Create(&hookedUpsert{ID: idtype.Snowflake(i + 1)}).Error; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // A hook may remove an ID, too. The row is then GORM's.
@@ -326,7 +388,7 @@ func TestIDReplacedByHook(t *testing.T) {
 func TestNewRowsInDryRun(t *testing.T) {
 	db := open(t, For(snowflakes()))
 	got := create(t, db.Clauses(clause.OnConflict{UpdateAll: true}), &[]contact{{}, {ID: 7}})
-	if !strings.Contains(got, "(1,\"\",\"\"),(7,\"\",\"\") ON CONFLICT") {
+	if !strings.Contains(got, "(1,\"\",\"\"),(7,\"\",\"\") ON CONFLICT") || !strings.Contains(got, "WHERE (`contacts`.`id` = 1) IS NOT TRUE") {
 		t.Errorf("got %s", got)
 	}
 	got = create(t, db.Clauses(clause.OnConflict{UpdateAll: true}), &[]contact{{}})

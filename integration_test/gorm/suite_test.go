@@ -25,7 +25,7 @@ import (
 
 // Most of the time of a test is the server's.
 func TestMain(m *testing.M) {
-	pgtest.MainParallel(m, 2*runtime.NumCPU(), TestSnowflake, TestSno)
+	pgtest.MainParallel(m, 2*runtime.NumCPU(), TestSnowflake, TestSno, TestOneStatement)
 }
 
 // must is pgtest.Must.

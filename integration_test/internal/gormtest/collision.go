@@ -56,8 +56,8 @@ func rowsOf(t *testing.T, g *database) map[string][]string {
 	return all
 }
 
-// A generated ID that an existing row has is never that row's in another way: the call fails,
-// changes nothing, and succeeds when it is repeated.
+// If an existing row has a generated ID, the call fails, changes nothing, and succeeds when it is
+// repeated.
 func (k *Kind) collisions(t *testing.T, g *database) {
 	taken := k.ids(t, 1)[0]
 	at := -1 // the number of IDs to generate before the taken one
@@ -88,9 +88,11 @@ func (k *Kind) collisions(t *testing.T, g *database) {
 				t.Error("the ID was not generated")
 			}
 			equal(t, "rows", rowsOf(t, g), before)
-			equal(t, "IDs after the error", slices.DeleteFunc(c.ids(), ID.IsZero), []ID{})
-			// In a transaction, the call is repeated after a savepoint.
-			at = c.at
+			if slices.Contains(c.ids(), taken) {
+				t.Errorf("IDs after the error: got %v, want none of %v", c.ids(), taken)
+			}
+			// In a transaction, the call is repeated after a savepoint. Only refused keys are generated again.
+			at = 0
 			must(t, g.Transaction(func(tx *database) error {
 				err := tx.Transaction(c.call)
 				for i := 0; i < 2 && errors.Is(err, gorm.ErrDuplicatedKey); i++ {
@@ -122,7 +124,6 @@ func (k *Kind) collisions(t *testing.T, g *database) {
 }
 
 func (k *Kind) collisionCases(g *database, alice *person) map[string]collision[ID] {
-	acme, red := alice.Company, alice.Tags[0]
 	byID := []clause.Column{{Name: "id"}}
 	cases := map[string]collision[ID]{}
 	email := 0
@@ -152,14 +153,14 @@ func (k *Kind) collisionCases(g *database, alice *person) map[string]collision[I
 		"UpdateAll by ID":      {Columns: byID, UpdateAll: true},
 		"DoUpdates by ID":      {Columns: byID, DoUpdates: updateName},
 		"DoUpdates where":      {Columns: byID, DoUpdates: updateName, Where: condition("contacts.name <> 'nobody'")},
-		"DO NOTHING by ID":     {Columns: byID, DoNothing: true},
-		"DO NOTHING":           {DoNothing: true},
 		"UpdateAll by email":   {Columns: byEmail, UpdateAll: true},
 		"DO NOTHING by email":  {Columns: byEmail, DoNothing: true},
 		"UpdateAll, returning": {UpdateAll: true},
 		"constraint":           {OnConstraint: "contacts_pkey", DoUpdates: updateName},
 	} {
-		if name == "constraint" && !isPostgres(g) {
+		// With RETURNING *, GORM empties the slice of a refused INSERT on SQLite, whose driver returns the
+		// error only with the rows.
+		if (name == "constraint" || name == "UpdateAll, returning") && !isPostgres(g) {
 			continue
 		}
 		with := func(tx *database) *database {
@@ -176,8 +177,8 @@ func (k *Kind) collisionCases(g *database, alice *person) map[string]collision[I
 		cases[name+": slice"] = collision[ID]{1, func(tx *database) error { return with(tx).Create(&batch).Error }, func() []ID { return idsOf(batch)() }, "contacts 3"}
 		inBatches := contacts(3)
 		cases[name+": batches"] = collision[ID]{1, func(tx *database) error { return with(tx).CreateInBatches(inBatches, 2).Error }, idsOf(inBatches), "contacts 3"}
-		later := contacts(3) // the rows of the first batch can be created again with their IDs
-		cases[name+": second batch"] = collision[ID]{2, func(tx *database) error { return with(tx).CreateInBatches(later, 2).Error }, func() []ID { return idsOf(later[2:])() }, "contacts 3"}
+		later := contacts(3) // the rows of the first batch keep their IDs
+		cases[name+": second batch"] = collision[ID]{2, func(tx *database) error { return with(tx).CreateInBatches(later, 2).Error }, idsOf(later), "contacts 3"}
 		m := []map[string]any{{"email": name + "1", "name": "new", "team": name}, {"email": name + "2", "name": "new", "team": name, "desk": 1}}
 		if name != "UpdateAll, returning" {
 			cases[name+": maps"] = collision[ID]{1, func(tx *database) error { return with(tx).Model(&contact{}).Create(m).Error }, func() (ids []ID) {
@@ -226,15 +227,6 @@ func (k *Kind) collisionCases(g *database, alice *person) map[string]collision[I
 	graph("belongs-to", 1, "companies 1, people 1", people(fields{Name: "bob", Company: &company{Name: "bob's"}}), ofCompany)
 	graph("belongs-to of several", 2, "companies 2, people 2",
 		people(fields{Name: "bob", Company: &company{Name: "bob's"}}, fields{Name: "carol", Company: &company{Name: "carol's"}}), ofCompany)
-	graph("belongs-to, also existing", 2, "companies 1, people 2",
-		people(fields{Name: "bob", Company: acme}, fields{Name: "carol", Company: &company{Name: "carol's"}}), func(p *person) []ID {
-			if p.Company == acme {
-				return nil
-			}
-			return ofCompany(p)
-		})
-	shared := &company{Name: "shared"}
-	graph("belongs-to, shared", 3, "companies 1, people 2", people(fields{Name: "bob", Company: shared}, fields{Name: "carol", Company: shared}), ofCompany)
 	graph("the owner of an association", 0, "companies 1, people 1", people(fields{Name: "bob", Company: &company{Name: "bob's"}}), ofCompany)
 	graph("has-one", 1, "people 1, passports 1", people(fields{Name: "bob", Passport: &passport{}}), func(p *person) []ID { return []ID{p.Passport.ID} })
 	graph("has-many", 2, "people 1, orders 2", people(fields{Name: "bob", Orders: []order{{Item: "a"}, {Item: "b"}}}),
@@ -242,8 +234,7 @@ func (k *Kind) collisionCases(g *database, alice *person) map[string]collision[I
 	graph("polymorphic", 1, "people 1, pictures 1", people(fields{Name: "bob", Pictures: []picture{{File: "b"}}}), func(p *person) []ID { return []ID{p.Pictures[0].ID} })
 	graph("many2many", 2, "people 1, tags 2, person_tags 2", people(fields{Name: "bob", Tags: []*tag{{Name: "a"}, {Name: "b"}}}),
 		func(p *person) []ID { return []ID{p.Tags[0].ID, p.Tags[1].ID} })
-	graph("many2many, also existing", 1, "people 1, tags 1, person_tags 2", people(fields{Name: "bob", Tags: []*tag{red, {Name: "b"}}}), func(p *person) []ID { return []ID{p.Tags[1].ID} })
-	graph("custom join table", 2, "people 1, clubs 1, memberships 1", people(fields{Name: "bob", Clubs: []*club{{Name: "c"}}}), func(p *person) []ID { return []ID{p.Clubs[0].ID} })
+	graph("custom join table", 1, "people 1, clubs 1, memberships 1", people(fields{Name: "bob", Clubs: []*club{{Name: "c"}}}), func(p *person) []ID { return []ID{p.Clubs[0].ID} })
 	graph("nested", 2, "people 1, orders 1, pictures 1", people(fields{Name: "bob", Orders: []order{{Item: "c", Pictures: []picture{{File: "c"}}}}}),
 		func(p *person) []ID { return []ID{p.Orders[0].ID, p.Orders[0].Pictures[0].ID} })
 
@@ -260,7 +251,7 @@ func (k *Kind) collisionCases(g *database, alice *person) map[string]collision[I
 
 	// Public IDs.
 	doc, docs := documented{}, []documented{{Name: "a"}, {Name: "b"}}
-	cases["public ID"] = collision[ID]{0, func(tx *database) error { return tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&doc).Error }, func() []ID { return []ID{doc.PublicID} }, "documenteds 1"}
+	cases["public ID"] = collision[ID]{0, func(tx *database) error { return tx.Create(&doc).Error }, func() []ID { return []ID{doc.PublicID} }, "documenteds 1"}
 	cases["public ID, target"] = collision[ID]{1, func(tx *database) error {
 		return tx.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "public_id"}}, UpdateAll: true}).Create(&docs).Error
 	}, func() []ID { return []ID{docs[0].PublicID, docs[1].PublicID} }, "documenteds 2"}
@@ -268,4 +259,45 @@ func (k *Kind) collisionCases(g *database, alice *person) map[string]collision[I
 	cases["public ID of a belongs-to"] = collision[ID]{2, func(tx *database) error { return tx.Create(&filings).Error },
 		func() []ID { return []ID{filings[0].Document.PublicID, filings[1].Document.PublicID} }, "documenteds 2, filings 2"}
 	return cases
+}
+
+// A DO NOTHING skips a row whose generated ID another row has, as it skips other rows. Nothing
+// else changes.
+func (k *Kind) skippedCollisions(t *testing.T, g *database) {
+	ids := k.ids(t, 2)
+	taken, at := ids[0], -1
+	g = with(t, g, gorm.Config{}, k.mapped(t, func(id ID) ID {
+		if at == 0 {
+			id = taken
+		}
+		at--
+		return id
+	}))
+	must(t, g.Create(&contact{ID: taken, Email: "alice", Team: "a"}).Error)
+	want := rowsOf(t, g)["contacts"]
+	for name, conflict := range map[string]clause.OnConflict{
+		"DO NOTHING":          {DoNothing: true},
+		"DO NOTHING by ID":    {Columns: []clause.Column{{Name: "id"}}, DoNothing: true},
+		"a false condition":   {UpdateAll: true, Columns: byEmail, Where: condition("false")},
+		"DO UPDATE, mixed":    {UpdateAll: true, Where: condition("contacts.email <> 'nobody'")},
+		"DO NOTHING by email": {Columns: byEmail, DoNothing: true},
+	} {
+		one := newContact("alice", name)
+		one.Team, one.Desk = "a", 0
+		at = 0
+		if strings.HasSuffix(name, "by email") || strings.HasPrefix(name, "a false") { // the ID is compared first
+			at = 1
+		}
+		rows := []contact{one}
+		if strings.HasSuffix(name, "mixed") {
+			rows = append(rows, contact{ID: ids[1], Email: "bob", Team: "b"})
+		}
+		tx := g.Clauses(conflict).Create(&rows)
+		affects(t, name, tx, int64(len(rows)-1))
+		if len(rows) == 1 {
+			equal(t, name+": ID", rows[0].ID, ID{})
+		}
+		must(t, g.Exec("delete from contacts where email = 'bob'").Error)
+		equal(t, name+": rows", rowsOf(t, g)["contacts"], want)
+	}
 }

@@ -61,6 +61,7 @@ var Tests = []Test{
 	{Name: "UpsertOfDeleted", run: (*Kind).upsertOfDeleted, Same: true},
 
 	{Name: "Collisions", run: (*Kind).collisions, Same: true},
+	{Name: "SkippedCollisions", run: (*Kind).skippedCollisions, Same: true},
 
 	{Name: "AutoMigrate", run: (*Kind).migrate, First: true, Empty: true, Each: true},
 	{Name: "MovedFromNumbers", run: (*Kind).movedFromNumbers, Empty: true, Each: true, only: (*Kind).number},
