@@ -2,6 +2,7 @@ package seal_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding"
 	"encoding/hex"
 	"encoding/json"
@@ -10,11 +11,15 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/idtype/seal"
+	models "github.com/sortkey/sortkey/idtype/seal/internal/one"
+	othermodels "github.com/sortkey/sortkey/idtype/seal/internal/two"
+	"github.com/sortkey/sortkey/internal/race"
 )
 
 // Models of the sealed keys.
@@ -28,7 +33,10 @@ func (Order) IDPrefix() string   { return "ord" }
 func (Invoice) IDPrefix() string { return "inv" }
 func (Invoice) IDMeta() byte     { return 'i' }
 
-func key(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
+func key(b byte) []byte {
+	sum := sha256.Sum256([]byte{b})
+	return sum[:]
+}
 
 func newSealer(t testing.TB, keys ...[]byte) *seal.Sealer {
 	t.Helper()
@@ -73,6 +81,10 @@ func TestVectors(t *testing.T) {
 				check[idtype.Sno](t, v)
 			case "SnoOf[Invoice]":
 				check[idtype.SnoOf[Invoice]](t, v)
+			case "UUID":
+				check[idtype.UUID](t, v)
+			case "UUIDOf[Order]":
+				check[idtype.UUIDOf[Order]](t, v)
 			default:
 				t.Fatal("unknown type")
 			}
@@ -116,7 +128,9 @@ func check[V interface {
 		}
 	}
 	refuse("another key", newSealer(t, key(9), key(8)), v.Sealed)
-	refuse("the plain ID", s, v.ID)
+	if !strings.HasPrefix(v.Type, "UUIDOf") { // its plain text has the same form
+		refuse("the plain ID", s, v.ID)
+	}
 	refuse("empty", s, "")
 	refuse("too short", s, v.Sealed[:len(v.Sealed)-1])
 	refuse("too long", s, v.Sealed+"0")
@@ -124,26 +138,66 @@ func check[V interface {
 		changed := []byte(v.Sealed)
 		for _, changed[i] = range []byte("07azAé_-") {
 			if changed[i] != c {
-				refuse("a changed character", s, string(changed))
+				if !strings.HasPrefix(v.Type, "UUID") {
+					refuse("a changed character", s, string(changed))
+				} else if got, err := seal.Parse[V, P](s, string(changed)); err == nil && got == id {
+					t.Errorf("%s opens to the same ID", changed)
+				}
 			}
 		}
 	}
 }
 
-// The text of one type isn't an ID of another, whatever its prefix.
+// Accounts of two packages have the same name.
+type (
+	one = models.Account
+	two = othermodels.Account
+)
+
+// A text opens as no other type: neither as another model nor as another format, whatever their
+// names and prefixes.
 func TestOtherTypes(t *testing.T) {
 	s := newSealer(t, key(1))
-	text := seal.Text(s, idtype.SnowflakeOf[Order](7))
-	rest := text[len("ord_"):]
-	for name, parse := range map[string]func() error{
-		"plain":        func() error { _, err := seal.Parse[idtype.Snowflake](s, rest); return err },
-		"other model":  func() error { _, err := seal.Parse[idtype.SnowflakeOf[Invoice]](s, "inv_"+rest); return err },
-		"other size":   func() error { _, err := seal.Parse[idtype.SnoOf[Order]](s, text); return err },
-		"without":      func() error { _, err := seal.Parse[idtype.SnowflakeOf[Order]](s, rest); return err },
-		"other format": func() error { _, err := seal.Parse[idtype.SnowflakeOf[Plain]](s, rest); return err },
-	} {
-		if err := parse(); !errors.Is(err, seal.ErrUnreadable) {
-			t.Errorf("%s: %v, want ErrUnreadable", name, err)
+	uuid := idtype.UUID{0: 1, 6: 0x70, 8: 0x80}
+	texts := map[string]string{
+		"Snowflake": seal.Text(s, idtype.Snowflake(7)), "SnowflakeSI": seal.Text(s, idtype.SnowflakeSI(7)),
+		"UID60": seal.Text(s, idtype.UID60(7<<10)), "Spread64": seal.Text(s, idtype.Spread64(1<<40|0x15)),
+		"Sno": seal.Text(s, idtype.Sno{9: 7}), "UUID": seal.Text(s, uuid),
+		"Snowflake one": seal.Text(s, idtype.SnowflakeOf[one](7)), "Snowflake two": seal.Text(s, idtype.SnowflakeOf[two](7)),
+		"Sno one": seal.Text(s, idtype.SnoOf[one]{9: 7}), "UUID one": seal.Text(s, idtype.UUIDOf[one](uuid)), "UUID two": seal.Text(s, idtype.UUIDOf[two](uuid)),
+		"Snowflake order": seal.Text(s, idtype.SnowflakeOf[Order](7)), "UID60 order": seal.Text(s, idtype.UID60Of[Order](7<<10)),
+		"Sno order": seal.Text(s, idtype.SnoOf[Order]{9: 7}), "UUID order": seal.Text(s, idtype.UUIDOf[Order](uuid)),
+		"Snowflake invoice": seal.Text(s, idtype.SnowflakeOf[Invoice](7)),
+	}
+	parse := map[string]func(text string) (any, error){
+		"Snowflake": parser[idtype.Snowflake](s), "SnowflakeSI": parser[idtype.SnowflakeSI](s),
+		"UID60": parser[idtype.UID60](s), "Spread64": parser[idtype.Spread64](s),
+		"Sno": parser[idtype.Sno](s), "UUID": parser[idtype.UUID](s),
+		"Snowflake one": parser[idtype.SnowflakeOf[one]](s), "Snowflake two": parser[idtype.SnowflakeOf[two]](s),
+		"Sno one": parser[idtype.SnoOf[one]](s), "UUID one": parser[idtype.UUIDOf[one]](s), "UUID two": parser[idtype.UUIDOf[two]](s),
+		"Snowflake order": parser[idtype.SnowflakeOf[Order]](s), "UID60 order": parser[idtype.UID60Of[Order]](s),
+		"Sno order": parser[idtype.SnoOf[Order]](s), "UUID order": parser[idtype.UUIDOf[Order]](s),
+		"Snowflake invoice": parser[idtype.SnowflakeOf[Invoice]](s),
+	}
+	for name, text := range texts {
+		if text == "" {
+			t.Errorf("%s: no text", name)
+		}
+		_, rest, prefixed := strings.Cut(text, "_")
+		if !prefixed {
+			rest = text
+		}
+		for other, parse := range parse {
+			for _, text := range []string{text, rest, "ord_" + rest, "inv_" + rest} {
+				switch id, err := parse(text); {
+				case other == name && text == texts[name] && err != nil, err != nil && !errors.Is(err, seal.ErrUnreadable):
+					t.Errorf("%s as %s: %v", name, other, err)
+				case (other != name || text != texts[name]) && err == nil && !strings.HasPrefix(other, "UUID"):
+					t.Errorf("%s opens as %s: %v", name, other, id)
+				case other != name && err == nil && fmt.Sprint(id) == fmt.Sprint(uuid):
+					t.Errorf("%s opens as the same %s: %v", name, other, id)
+				}
+			}
 		}
 	}
 	_, err := seal.Parse[idtype.SnowflakeOf[Order]](s, "x")
@@ -152,10 +206,45 @@ func TestOtherTypes(t *testing.T) {
 	}
 }
 
+func parser[V seal.ID, P interface {
+	*V
+	encoding.BinaryUnmarshaler
+}](s *seal.Sealer) func(text string) (any, error) {
+	return func(text string) (any, error) {
+		id, err := seal.Parse[V, P](s, text)
+		return id, err
+	}
+}
+
+// Of random texts of UUIDs, one in eight opens, because one in eight has the variant and a version.
+func TestForgedUUIDs(t *testing.T) {
+	s, r := newSealer(t, key(1)), rand.New(rand.NewPCG(3, 4))
+	opened := 0
+	for range 4000 {
+		text := make([]byte, 26)
+		for i := range text {
+			text[i] = "0123456789abcdefghjkmnpqrstvwxyz"[r.IntN(32)]
+		}
+		text[0] = '0' + byte(r.IntN(8))
+		id, err := seal.Parse[idtype.UUID](s, string(text))
+		if err != nil {
+			continue
+		}
+		opened++
+		if seal.Text(s, id) != string(text) {
+			t.Errorf("%s opens to %v, which has another text", text, id)
+		}
+	}
+	if opened < 400 || opened > 600 {
+		t.Errorf("%d of 4000 texts open, want about 500", opened)
+	}
+}
+
 // The zero ID has no text, and neither has a number that isn't an ID.
 func TestNoID(t *testing.T) {
 	s := newSealer(t, key(1))
-	for _, text := range []string{seal.Text(s, idtype.Snowflake(0)), seal.Text(s, idtype.Snowflake(-1)), seal.Text(s, idtype.SnoOf[Invoice]{}), seal.Text(s, idtype.SnoOf[Invoice]{5: 'x'})} {
+	for _, text := range []string{seal.Text(s, idtype.Snowflake(0)), seal.Text(s, idtype.Snowflake(-1)), seal.Text(s, idtype.SnoOf[Invoice]{}), seal.Text(s, idtype.SnoOf[Invoice]{5: 'x'}),
+		seal.Text(s, idtype.UUID{}), seal.Text(s, idtype.UUID{6: 0x70}), seal.Text(s, idtype.UUID{6: 0x90, 8: 0x80}), seal.Text(s, idtype.UUID{0: 1, 8: 0x80})} {
 		if text != "" {
 			t.Errorf("text %q, want none", text)
 		}
@@ -166,14 +255,32 @@ func TestNoID(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	for _, keys := range [][][]byte{{nil}, {make([]byte, 31)}, {make([]byte, 33)}, {make([]byte, 32), make([]byte, 8)}} {
-		if s, err := seal.New(keys[0], keys[1:]...); err == nil || s != nil || !strings.Contains(err.Error(), "want 16, 24 or 32 random bytes") {
-			t.Errorf("keys of %d bytes: %v", len(keys[len(keys)-1]), err)
+	good := key(1)
+	for name, c := range map[string]struct {
+		keys [][]byte
+		want string
+	}{
+		"none":        {[][]byte{nil}, "key 0 has 0 bytes; want 16, 24 or 32 random bytes"},
+		"31 bytes":    {[][]byte{good[:31]}, "key 0 has 31 bytes"},
+		"33 bytes":    {[][]byte{append(slices.Clone(good), 1)}, "key 0 has 33 bytes"},
+		"old key":     {[][]byte{good, good[:8]}, "key 1 has 8 bytes"},
+		"zero":        {[][]byte{make([]byte, 32)}, "key 0 has 1 different bytes"},
+		"old zero":    {[][]byte{good, make([]byte, 16)}, "key 1 has 1 different bytes"},
+		"repeated":    {[][]byte{bytes.Repeat(good[:4], 8)}, "key 0 has 4 different bytes"},
+		"a password":  {[][]byte{[]byte("correct horse battery staple, ok")}, "key 0 is a text; want 16, 24 or 32 random bytes"},
+		"hex digits":  {[][]byte{[]byte(hex.EncodeToString(good[:16]))}, "key 0 is a text"},
+		"base64 text": {[][]byte{[]byte("q83vEjRWeJCrze8SNFZ4kA==")}, "key 0 is a text"},
+	} {
+		if s, err := seal.New(c.keys[0], c.keys[1:]...); err == nil || s != nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 	for _, size := range []int{16, 24, 32} {
-		s := newSealer(t, make([]byte, size))
-		if id, err := seal.Parse[idtype.Sno](s, seal.Text(s, idtype.Sno{9: 1})); err != nil || id != (idtype.Sno{9: 1}) {
+		k := slices.Clone(good[:size])
+		s := newSealer(t, k)
+		text := seal.Text(s, idtype.Sno{9: 1})
+		clear(k) // the Sealer has a copy
+		if id, err := seal.Parse[idtype.Sno](s, text); err != nil || id != (idtype.Sno{9: 1}) || seal.Text(s, idtype.SnoOf[Plain]{9: 1}) == "" {
 			t.Errorf("a key of %d bytes: %v, %v", size, id, err)
 		}
 	}
@@ -202,6 +309,7 @@ func FuzzParse(f *testing.F) {
 	s := newSealer(f, key(1))
 	f.Add(seal.Text(s, idtype.SnowflakeOf[Order](7)))
 	f.Add(seal.Text(s, idtype.Sno{9: 1}))
+	f.Add(seal.Text(s, idtype.UUIDOf[Order]{6: 0x70, 8: 0x80}))
 	f.Add("ord_00000000000000000000000000")
 	f.Fuzz(func(t *testing.T, text string) {
 		if id, err := seal.Parse[idtype.SnowflakeOf[Order]](s, text); err == nil && seal.Text(s, id) != text {
@@ -210,24 +318,62 @@ func FuzzParse(f *testing.F) {
 		if id, err := seal.Parse[idtype.Sno](s, text); err == nil && seal.Text(s, id) != text {
 			t.Errorf("%q opens to %v", text, id)
 		}
+		if id, err := seal.Parse[idtype.UUIDOf[Order]](s, text); err == nil && seal.Text(s, id) != text {
+			t.Errorf("%q opens to %v", text, id)
+		}
 	})
+}
+
+func TestAllocations(t *testing.T) {
+	s := newSealer(t, key(1))
+	number, uuid := idtype.SnowflakeOf[Order](779300444248735744), idtype.UUIDOf[Order]{0: 1, 6: 0x70, 8: 0x80}
+	texts := []string{seal.Text(s, number), seal.Text(s, uuid)}
+	for name, f := range map[string]func(){
+		"Text":           func() { seal.Text(s, number) },
+		"Text of a UUID": func() { seal.Text(s, uuid) },
+		"Parse":          func() { _, _ = seal.Parse[idtype.SnowflakeOf[Order]](s, texts[0]) },
+		"Parse a UUID":   func() { _, _ = seal.Parse[idtype.UUIDOf[Order]](s, texts[1]) },
+	} {
+		if n := testing.AllocsPerRun(100, f); n > 1 && !race.Enabled {
+			t.Errorf("%s: %v allocations, want at most 1", name, n)
+		}
+	}
 }
 
 func BenchmarkText(b *testing.B) {
 	s := newSealer(b, key(1))
-	b.ReportAllocs()
-	for b.Loop() {
-		_ = seal.Text(s, idtype.SnowflakeOf[Order](779300444248735744))
-	}
+	b.Run("Snowflake", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = seal.Text(s, idtype.SnowflakeOf[Order](779300444248735744))
+		}
+	})
+	b.Run("UUID", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = seal.Text(s, idtype.UUIDOf[Order]{0: 1, 6: 0x70, 8: 0x80})
+		}
+	})
 }
 
 func BenchmarkParse(b *testing.B) {
 	s := newSealer(b, key(1))
-	text := seal.Text(s, idtype.SnowflakeOf[Order](779300444248735744))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := seal.Parse[idtype.SnowflakeOf[Order]](s, text); err != nil {
-			b.Fatal(err)
+	b.Run("Snowflake", func(b *testing.B) {
+		text := seal.Text(s, idtype.SnowflakeOf[Order](779300444248735744))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := seal.Parse[idtype.SnowflakeOf[Order]](s, text); err != nil {
+				b.Fatal(err)
+			}
 		}
-	}
+	})
+	b.Run("UUID", func(b *testing.B) {
+		text := seal.Text(s, idtype.UUIDOf[Order]{0: 1, 6: 0x70, 8: 0x80})
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := seal.Parse[idtype.UUIDOf[Order]](s, text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

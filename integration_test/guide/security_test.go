@@ -1,7 +1,7 @@
 package guide
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,7 +62,8 @@ func TestSecurityTickets(t *testing.T) {
 		ada, eve := idtype.SnowflakeOf[guide.User](1), idtype.SnowflakeOf[guide.User](2)
 		ticket := guide.Ticket{OwnerID: ada, Title: "leak"}
 		must(t, g.Create(&ticket).Error)
-		s, err := seal.New(bytes.Repeat([]byte{7}, 32))
+		key := sha256.Sum256([]byte("a test"))
+		s, err := seal.New(key[:])
 		must(t, err)
 		get := func(user idtype.SnowflakeOf[guide.User], id string) (int, string) {
 			mux := http.NewServeMux()
