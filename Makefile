@@ -34,7 +34,9 @@ COUNT := 1
 BENCH_SERVER = POSTGRES_VERSION=$(or $(POSTGRES_VERSION),18) scripts/with-postgres --or-none
 # Beside the version in go.mod, which is the oldest supported one.
 NEWEST_GO := go1.27.3
-MODULES := . bench cmd/sortkey examples integration_test metrics
+MODULES := . bench cmd/sortkey examples integration_test metrics nodelease/zklease rekey
+# The modules that users import or install, beside the root.
+NESTED := cmd/sortkey metrics nodelease/zklease rekey
 
 # Compilers, the linter and tests collect garbage half as often: it took a tenth of their time.
 # The linter takes up to 5 GB.
@@ -52,7 +54,7 @@ demo: ## run the quickstart on DATABASE_URL, a Postgres container, local server 
 	scripts/with-postgres --or-none go run ./examples/quickstart
 
 test: ## unit tests, and the integration tests that fail first, on one Postgres: 5 minutes, or 2 with a build cache
-	@$(call report,run -short $(FIRST:%=./integration_test/%) ./... ./cmd/sortkey/... ./metrics/...;)
+	@$(call report,run -short $(FIRST:%=./integration_test/%) ./... $(NESTED:%=./%/...);)
 
 test-all: ## all tests; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
 	@# Get images while the unit tests run. Integration tests wait for missing images and report the wait.
@@ -84,7 +86,7 @@ $(LINTER):
 	mv .bin/golangci-lint $@
 
 unit: ## all unit tests, and one iteration of each benchmark
-	$(TEST) $(RACE) $$(go list ./... | grep -v '/migrations$$') ./bench/... ./cmd/sortkey/... ./metrics/...
+	$(TEST) $(RACE) $$(go list ./... | grep -v '/migrations$$') ./bench/... $(NESTED:%=./%/...)
 	$(TEST) ./migrations ./examples/...
 	@# These tests skip the race detector, or do less with it: it makes them slow, and the order of the simulation random.
 	$(if $(RACE),$(TEST) -run '^(TestSimulation|TestDifferential|TestModel|TestResume|TestDecimalText|Test.*InWords)' ./idtype ./nodelease ./pgxcodec)
@@ -154,9 +156,9 @@ api: ## compare the exported API with the last release
 
 tidy: ## go mod tidy in every module
 	@# go install rejects a replace directive in cmd/sortkey. Without one, tidy needs a published version of the root module.
-	@cd cmd/sortkey && go mod edit -replace github.com/sortkey/sortkey=../..
+	@cd cmd/sortkey && go mod edit -replace github.com/sortkey/sortkey=../.. -replace github.com/sortkey/sortkey/rekey=../../rekey
 	@status=0; for module in $(MODULES) tools; do (cd $$module && GOWORK=off go mod tidy) || status=1; done; \
-	cd cmd/sortkey && go mod edit -dropreplace github.com/sortkey/sortkey && exit $$status
+	cd cmd/sortkey && go mod edit -dropreplace github.com/sortkey/sortkey -dropreplace github.com/sortkey/sortkey/rekey && exit $$status
 
 clean: ## remove .bin, with the linter and the output of benchmarks
 	rm -rf .bin

@@ -3,7 +3,6 @@ module github.com/sortkey/sortkey
 go 1.26.0
 
 require (
-	github.com/go-zookeeper/zk v1.0.4
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
 	gorm.io/gorm v1.31.2

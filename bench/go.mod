@@ -12,6 +12,7 @@ require (
 	github.com/segmentio/ksuid v1.0.4
 	github.com/sony/sonyflake/v2 v2.2.0
 	github.com/sortkey/sortkey v0.0.0
+	github.com/sortkey/sortkey/rekey v0.0.0-00010101000000-000000000000
 	github.com/vgarvardt/pgx-google-uuid/v5 v5.6.0
 	go.jetify.com/typeid v1.3.0
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
@@ -34,3 +35,5 @@ require (
 replace github.com/sortkey/sortkey => ../
 
 tool golang.org/x/perf/cmd/benchstat
+
+replace github.com/sortkey/sortkey/rekey => ../rekey

@@ -18,6 +18,7 @@ require (
 	github.com/labstack/echo/v5 v5.4.4
 	github.com/prometheus/client_golang v1.25.0
 	github.com/sortkey/sortkey v0.0.0
+	github.com/sortkey/sortkey/nodelease/zklease v0.0.0-00010101000000-000000000000
 	github.com/uptrace/bun v1.3.0
 	go.opentelemetry.io/contrib/bridges/prometheus v0.72.0
 	go.opentelemetry.io/otel/sdk/metric v1.47.0
@@ -105,3 +106,5 @@ require (
 replace github.com/sortkey/sortkey => ../
 
 replace github.com/sortkey/sortkey/metrics => ../metrics
+
+replace github.com/sortkey/sortkey/nodelease/zklease => ../nodelease/zklease

@@ -17,6 +17,8 @@ require (
 	github.com/oapi-codegen/runtime v1.8.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/sortkey/sortkey v0.0.0
+	github.com/sortkey/sortkey/nodelease/zklease v0.0.0-00010101000000-000000000000
+	github.com/sortkey/sortkey/rekey v0.0.0-00010101000000-000000000000
 	github.com/swaggo/swag v1.16.6
 	github.com/tsenart/vegeta/v12 v12.13.0
 	github.com/uptrace/bun v1.3.0
@@ -183,3 +185,7 @@ replace github.com/sortkey/sortkey/examples => ../examples
 exclude github.com/Azure/go-ansiterm v0.0.0-20261006220739-8c912ac31dd4
 
 replace github.com/sortkey/sortkey/metrics => ../metrics
+
+replace github.com/sortkey/sortkey/rekey => ../rekey
+
+replace github.com/sortkey/sortkey/nodelease/zklease => ../nodelease/zklease

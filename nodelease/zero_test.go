@@ -11,7 +11,6 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/filelease"
 	"github.com/sortkey/sortkey/nodelease/pglease"
-	"github.com/sortkey/sortkey/nodelease/zklease"
 )
 
 // The zero values of types that a constructor returns aren't taken for configured ones.
@@ -62,7 +61,6 @@ func TestZeroValues(t *testing.T) {
 		{filelease.New("", filelease.Config{}), "filelease: the directory is empty; "},
 		{new(pglease.Store), "pglease: the Store is a zero value; create it with New"},
 		{pglease.New(nil, pglease.Config{}), "pglease: the database is nil; "},
-		{new(zklease.Store), "zklease: the Store is a zero value; create it with Connect"},
 	} {
 		_, err1 := c.store.Claim(ctx, pool(1), nodelease.Request{})
 		_, err2 := c.store.Renew(ctx, pool(1), nodelease.Claim{}, nodelease.Request{})
@@ -73,5 +71,4 @@ func TestZeroValues(t *testing.T) {
 			}
 		}
 	}
-	new(zklease.Store).Close()
 }

@@ -1,5 +1,5 @@
 // Package rekey replaces the primary key of a table in use, and every reference to it,
-// with an ID type of package idtype.
+// with an ID type of package idtype. It is a module of its own; the command sortkey contains it.
 //
 // The table keeps its rows, and programs keep reading and writing them. From [Expand] to
 // [Contract], the table has both keys. Programs of the old version use the old key, and

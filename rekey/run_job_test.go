@@ -43,7 +43,7 @@ func TestRetry(t *testing.T) {
 		"a foreign key":        {states: []string{"23503"}, want: ErrInconsistent},
 		"node numbers":         {states: []string{"55006", "55006", ""}},
 		"node numbers, always": {states: []string{"55006"}, after: 5 * time.Second, want: refusal("55006")},
-		"locked permanently":      {states: []string{"55P03"}, after: time.Minute - 3*time.Second, want: ErrLocked, text: "for 1m0s: another transaction holds a lock"},
+		"locked permanently":   {states: []string{"55P03"}, after: time.Minute - 3*time.Second, want: ErrLocked, text: "for 1m0s: another transaction holds a lock"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,10 @@
 // Package zklease is a [nodelease.Store] in ZooKeeper, for programs that use an ensemble
-// anyway. For other programs, package pglease is simpler.
+// anyway. For other programs, package pglease is simpler. It is a module of its own:
+//
+//	go get github.com/sortkey/sortkey/nodelease/zklease
+//
+// Until v0.1.0, use a clone: add -replace github.com/sortkey/sortkey/nodelease/zklease=../sortkey/nodelease/zklease
+// to the go mod edit of the README.
 //
 //	store, err := zklease.Connect([]string{"zk1:2181", "zk2:2181", "zk3:2181"}, zklease.Config{})
 //	...
