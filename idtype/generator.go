@@ -62,7 +62,8 @@ type Options struct {
 	MaxWait time.Duration
 	// NotBefore is a time up to which an earlier run of the program may have created
 	// IDs. The generator creates IDs only in later units, and so do the generators that
-	// share its sequence. The zero Time sets no bound.
+	// share its sequence. A constructor rejects a time that is more than MaxWait, and more
+	// than a second, ahead. The zero Time sets no bound.
 	NotBefore time.Time
 	// Lease is a node number claimed for a limited time, for this generator only. If it
 	// is nil, the generator keeps its configured number permanently.

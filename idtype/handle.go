@@ -3,6 +3,7 @@ package idtype
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -17,7 +18,7 @@ type handle struct {
 // A number identifies a node number of a layout in this process. Different numbers never
 // make the same ID of a layout.
 type number struct {
-	layout string // also for the lease's Attach
+	layout string // the same for layouts that make the same IDs
 	node   int64  // the bits of the node number in an ID
 }
 
@@ -50,6 +51,11 @@ func (h *handle) init(p spec, o Options, claim func(alone bool) (node int64, err
 	if err != nil {
 		return err
 	}
+	// A far bound would also keep the other generators of the node number from creating IDs.
+	if within := max(h.maxWait, defaultMaxWait); bound >= 0 && p.line.time(bound).Sub(wall) > within {
+		return fmt.Errorf("idtype: start %s generator after NotBefore %s: the clock is at %s, more than %v before; check the system time and NotBefore, or raise MaxWait: %w",
+			p.line.format, stamp(o.NotBefore), stamp(wall), within, ErrClockBackwards)
+	}
 	if o.Lease != nil {
 		after, err := p.line.bound(time.UnixMilli(o.Lease.After()), "Lease.After")
 		if err != nil {
@@ -63,7 +69,7 @@ func (h *handle) init(p spec, o Options, claim func(alone bool) (node int64, err
 	}
 	h.startAfter(bound)
 	if l, ok := o.Lease.(LeaseAttacher); ok {
-		return l.Attach(p.number.layout, h.minted)
+		return l.Attach(cmp.Or(p.layout, p.number.layout), h.minted)
 	}
 	return nil
 }

@@ -215,6 +215,12 @@ func (x *trial) restart(t *rapid.T) {
 		}
 		x.c.wall = x.time(max(x.high, 0))
 		g, err = x.make(o)
+	} else if x.high >= 0 && x.time(x.high).Sub(x.c.wall) > max(patience(o), time.Second) {
+		if !errors.Is(err, ErrClockBackwards) {
+			t.Fatalf("constructor with NotBefore %v at %v: %v, want %v", o.NotBefore, x.c.wall, err, ErrClockBackwards)
+		}
+		x.c.wall = x.time(x.high)
+		g, err = x.make(o)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -428,6 +434,13 @@ func (x *trial) snapshot(t *rapid.T) {
 		x.past = max(x.past, bound+1)
 	}
 	g, err := NewSnoGenerator(SnoConfig{Snapshot: &s, Options: o})
+	if bound >= 0 && x.time(bound).Sub(x.c.wall) > max(patience(o), time.Second) {
+		if !errors.Is(err, ErrClockBackwards) {
+			t.Fatalf("constructor with NotBefore %v at %v: %v, want %v", o.NotBefore, x.c.wall, err, ErrClockBackwards)
+		}
+		x.c.wall = x.time(bound)
+		g, err = NewSnoGenerator(SnoConfig{Snapshot: &s, Options: o})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

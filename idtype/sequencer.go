@@ -78,6 +78,7 @@ type setup struct {
 // of its generator.
 type spec struct {
 	number   number
+	layout   string // for the lease's Attach, if not number's
 	line     timeline
 	min, max uint32 // the sequence numbers of a unit
 	// random chooses the first number of a unit. If it is nil, units begin at min.

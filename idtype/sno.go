@@ -329,7 +329,8 @@ func (id Sno) Value() (driver.Value, error) { return uuidString(id.digits()), ni
 
 // Scan accepts the 16 bytes or the 36 characters of a uuid column, and the 16 characters
 // or the 10 raw bytes of an ID from other columns. It also accepts a Sno, a pointer to
-// one, or a struct that holds one. For a UUID that is not a Sno it returns [ErrNotSno],
+// one, or a struct that holds one, and the UUID of another package: any type whose underlying
+// type is [16]byte. For a UUID that is not a Sno it returns [ErrNotSno],
 // and for NULL [ErrNull].
 func (id *Sno) Scan(src any) error {
 	switch src := src.(type) {
@@ -346,8 +347,6 @@ func (id *Sno) Scan(src any) error {
 		}
 		return id.scanText(src)
 	case [16]byte:
-		return id.setUUID(octets(src[:]))
-	case uuid.UUID:
 		return id.setUUID(octets(src[:]))
 	case nil:
 		return nullError(snoName, snoScan)

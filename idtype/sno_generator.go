@@ -83,6 +83,7 @@ const (
 //   - [ErrPartitionsExhausted] if no automatic partition is left in this process
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the format
+//   - [ErrClockBackwards] if NotBefore is more than MaxWait, and more than a second, ahead
 func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	c, err := c.resolved()
 	if err != nil {

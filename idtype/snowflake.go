@@ -99,7 +99,7 @@ func (l SnowflakeLayout) checked() (SnowflakeLayout, error) {
 }
 
 // Fingerprint returns a text such as "epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5,
-// worker 5, sequence 12". Layouts that make the same IDs have the same fingerprint, and
+// worker 5, sequence 12". Layouts with the same epoch and widths have the same fingerprint, and
 // other layouts have another one. It never changes, so databases and lease stores keep it.
 func (l SnowflakeLayout) Fingerprint() string {
 	l = l.normal()

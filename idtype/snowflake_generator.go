@@ -2,6 +2,7 @@ package idtype
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -30,6 +31,7 @@ var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
 //   - [ErrConfig] if a node number comes from two sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the layout
+//   - [ErrClockBackwards] if NotBefore is more than MaxWait, and more than a second, ahead
 //
 // The upper bits of a Lease's number are the datacenter, and the lower bits the worker.
 func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
@@ -49,7 +51,12 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 		return nil, err
 	}
 	g := &SnowflakeGenerator{shift: l.timeShift(), node: node, layout: l}
-	if err := g.seq.init(spec{number: number{"snowflake: " + l.Fingerprint(), int64(node)}, line: l.line(), max: 1<<l.SequenceBits - 1}, c.Options, nil); err != nil {
+	s := spec{
+		// Not the fingerprint: 5 and 5 bits for datacenter and worker make the same IDs as 0 and 10.
+		number: number{fmt.Sprintf("snowflake: epoch %s; bits: node %d, sequence %d", stamp(l.Epoch), l.DatacenterBits+l.WorkerBits, l.SequenceBits), int64(node)},
+		layout: "snowflake: " + l.Fingerprint(), line: l.line(), max: 1<<l.SequenceBits - 1,
+	}
+	if err := g.seq.init(s, c.Options, nil); err != nil {
 		return nil, err
 	}
 	return g, nil

@@ -29,6 +29,7 @@ var _ Generator[SnowflakeSI] = (*SnowflakeSIGenerator)(nil)
 //     sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the layout
+//   - [ErrClockBackwards] if NotBefore is more than MaxWait, and more than a second, ahead
 func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error) {
 	l, err := c.Layout.checked()
 	if err != nil {

@@ -27,6 +27,7 @@ var _ Generator[Spread64] = (*Spread64Generator)(nil)
 //   - [ErrConfig] if the generator number comes from two sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the format
+//   - [ErrClockBackwards] if NotBefore is more than MaxWait, and more than a second, ahead
 func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
 	if c.Lease != nil {
 		var err error

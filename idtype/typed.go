@@ -46,7 +46,8 @@ type (
 //
 // If the model has a method IDPrefix() string, the text of its IDs begins with the prefix
 // and an underscore, for example "ord_779300444248735744". JSON, map keys and logs have this
-// text, and Parse and UnmarshalJSON reject a text without the prefix. The prefix has
+// text, and Parse and UnmarshalText reject a text without the prefix. UnmarshalJSON also accepts
+// the number of a column, as Postgres writes it in JSON. The prefix has
 // lower-case letters and digits, and begins with a letter. Behind it, a UID60 always has
 // 10 characters. Columns never contain the prefix: Value, Scan and MarshalBinary use the
 // plain ID. A model that embeds another one inherits its prefix. If IDPrefix panics or

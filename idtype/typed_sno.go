@@ -207,7 +207,7 @@ func (id *TypedSno[P]) Scan(src any) error {
 	switch own := src.(type) {
 	case TypedSno[P]:
 		v = Sno(own)
-	case string, []byte, [16]byte, uuid.UUID, nil:
+	case string, []byte, [16]byte, nil:
 		if err := v.Scan(src); err != nil {
 			return typedError[P](snoName, err)
 		}

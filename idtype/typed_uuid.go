@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/sortkey/sortkey/internal/crockford"
 )
 
@@ -23,8 +21,8 @@ type UUIDOf[K any] = TypedUUID[*K]
 // of its specification): the prefix, an underscore, and the 128 bits as 26 characters of
 // Crockford's base32, for example "order_01h455vb4pex5vsknk084sn02q". The prefix has up to 63
 // lower-case letters and underscores, and begins and ends with a letter. JSON, map keys and
-// logs have this text, and Parse and UnmarshalJSON reject other text. Columns never contain
-// the prefix. If IDPrefix panics or returns another form, the first use of the model's IDs
+// logs have this text, and Parse and UnmarshalText reject other text. UnmarshalJSON also accepts
+// the UUID of a column, as Postgres writes it in JSON. Columns never contain the prefix. If IDPrefix panics or returns another form, the first use of the model's IDs
 // panics. Without a prefix, the text is that of a UUID.
 type TypedUUID[P any] [16]byte
 
@@ -196,7 +194,7 @@ func (id *TypedUUID[P]) Scan(src any) error {
 	case TypedUUID[P]:
 		*id = own
 		return nil
-	case string, []byte, [16]byte, uuid.UUID, nil:
+	case string, []byte, [16]byte, nil:
 		if err := v.Scan(src); err != nil {
 			return typedError[P](uuidName, err)
 		}

@@ -52,6 +52,7 @@ const uid60Starts = 256
 //   - [ErrConfig] if Lease is set
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 //   - [ErrTimeExhausted] if NotBefore is past the end of the format
+//   - [ErrClockBackwards] if NotBefore is more than MaxWait, and more than a second, ahead
 func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 	if c.Lease != nil {
 		return nil, &configError{"idtype: UID60Config.Lease: a UID60 has no node number; leave Lease nil, or choose another format"}

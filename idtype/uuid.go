@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // A UUID is a 128-bit ID of RFC 9562, for tables whose keys are UUIDs. Any UUID is a value.
@@ -25,13 +23,14 @@ import (
 // version, and the bits 10 (2) are the variant of RFC 9562.
 //
 // A UUID has no node number, so clients and other languages can create UUIDs for the same
-// table. It takes twice the space of an integer ID. Convert from and to [uuid.UUID], or the
-// UUID of another library with the same 16 bytes, by a Go conversion: uuid.UUID(id).
+// table. It takes twice the space of an integer ID. Convert from and to the
+// UUID of google/uuid, or of another library with the same 16 bytes, by a Go conversion:
+// uuid.UUID(id).
 type UUID [16]byte
 
 const (
 	uuidName  = "UUID"
-	uuidText  = "36 characters, lower-case hex digits 8-4-4-4-12"
+	uuidText  = "36 characters, hex digits 8-4-4-4-12"
 	uuidBytes = "16 bytes"
 	uuidScan  = "a UUID as 16 bytes or 36 characters"
 	uuid7     = "a UUID of version 7"
@@ -130,7 +129,7 @@ func (id UUID) Version() int {
 	return int(id[6] >> 4)
 }
 
-// ParseUUID parses 36 characters: lower-case hex digits in groups of 8, 4, 4, 4 and 12,
+// ParseUUID parses 36 characters: hex digits of either case in groups of 8, 4, 4, 4 and 12,
 // separated by hyphens. The error is a [*ParseError].
 func ParseUUID(s string) (id UUID, err error) {
 	err = id.UnmarshalText([]byte(s))
@@ -169,8 +168,7 @@ func (id *UUID) UnmarshalText(b []byte) error {
 	if len(b) != uuidTextSize {
 		return badLength(len(b)).in(uuidName, uuidText, b)
 	}
-	text := (*[uuidTextSize]byte)(b)
-	if hasUpper(text) || !id.setText(text) {
+	if !id.setText((*[uuidTextSize]byte)(b)) {
 		return uuidFlaw(b).in(uuidName, uuidText, b)
 	}
 	return nil
@@ -195,22 +193,14 @@ func (id *UUID) UnmarshalParam(param string) error { return id.UnmarshalText([]b
 // parameters.
 func (id *UUID) Bind(param string) error { return id.UnmarshalParam(param) }
 
-// uuidFlaw returns the flaw of 36 characters that are no UUID, or no UUID in lower case.
+// uuidFlaw returns the flaw of 36 characters that are no UUID.
 func uuidFlaw(b []byte) flaw {
 	for i, c := range b {
-		if hyphen := i == 8 || i == 13 || i == 18 || i == 23; hyphen != (c == '-') || !hyphen && strings.IndexByte(hexDigits, c) < 0 {
+		if hyphen := i == 8 || i == 13 || i == 18 || i == 23; hyphen != (c == '-') || !hyphen && strings.IndexByte(hexDigits+"ABCDEF", c) < 0 {
 			return badCharacter(i, c)
 		}
 	}
 	panic("idtype: no invalid character in " + string(b))
-}
-
-// hasUpper reports whether a UUID's text has upper-case digits.
-func hasUpper(b *[uuidTextSize]byte) bool {
-	// Bit 6 is set only in letters, and bit 5 not in upper-case ones.
-	upper := func(x uint64) uint64 { return x >> 6 &^ (x >> 5) & octetOnes }
-	word := func(i int) uint64 { return binary.BigEndian.Uint64(b[i:]) }
-	return upper(word(0))|upper(word(8))|upper(word(16))|upper(word(24))|upper(word(28)) != 0
 }
 
 // AppendBinary appends the 16 bytes. The error is always nil.
@@ -254,8 +244,9 @@ func (id *UUID) UnmarshalJSON(b []byte) error {
 func (id UUID) Value() (driver.Value, error) { return id.String(), nil }
 
 // Scan accepts the 16 bytes or the 36 characters of a uuid column, with hex digits in
-// either case. It also accepts a UUID, a [uuid.UUID], a pointer to a UUID, or a struct that
-// holds one. For NULL it returns [ErrNull].
+// either case. It also accepts a UUID, a pointer to one, or a struct that holds one, and the
+// UUID of another package: any type whose underlying type is [16]byte. For NULL it returns
+// [ErrNull].
 func (id *UUID) Scan(src any) error {
 	switch src := src.(type) {
 	case string:
@@ -273,9 +264,6 @@ func (id *UUID) Scan(src any) error {
 		return id.scanText(src)
 	case [16]byte:
 		*id = src
-		return nil
-	case uuid.UUID:
-		*id = UUID(src)
 		return nil
 	case nil:
 		return nullError(uuidName, uuidScan)

@@ -1,7 +1,6 @@
 package idtype
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -11,37 +10,37 @@ import (
 	"time"
 )
 
-// A UUIDConfig configures a [UUIDGenerator].
+// A UUIDConfig configures a [UUIDGenerator]. MaxWait has no effect, because the generator never
+// waits.
 type UUIDConfig struct {
-	// Random is the source of random bits. The generator reads ahead from it in blocks, one
-	// goroutine at a time. Nil means [crypto/rand.Reader].
+	// Random is the source of random bits. Each call reads its own, one goroutine at a time. Nil
+	// means [crypto/rand.Reader].
 	Random  io.Reader
 	Options // a Lease is an error, because a UUID has no node number
 }
 
 // A UUIDGenerator creates strictly increasing IDs of type [UUID], version 7. It is safe for
-// concurrent use.
+// concurrent use. It never waits, and fails only if Random fails or the format has ended.
 //
 // The time of an ID is the clock's, in units of 1/4096 ms, as in method 3 of RFC 9562,
 // section 6.2. If the clock didn't advance since the last ID, or stepped back, the time is
-// the last ID's plus one unit. So the time of an ID can be ahead of the clock, but not by
-// more than a second: Next and Fill wait if it would be. Steps back of up to a second
-// therefore cost no wait, and neither do bursts of up to 4 million IDs. The sustained rate is
-// 4.096 million IDs per second.
+// the last ID's plus one unit. So the time of an ID is ahead of the clock after a step back, and
+// while more than 4.096 million IDs per second are created.
 //
 // A UUID has no node number. Generators in several processes create the same ID if they
 // create IDs in the same unit, with the same 62 random bits: if each of a thousand processes
-// creates a thousand IDs per second, on average once in 77 million years.
+// creates a thousand IDs per second, on average once in 1.2 million years. Each call reads
+// random bits when it uses them, so copies of a process that was copied while it ran, such as a
+// virtual machine whose snapshot is resumed twice, don't share any.
 type UUIDGenerator struct {
-	clock   clock
-	maxWait time.Duration
+	clock  clock
+	source io.Reader // nil for crypto/rand.Reader
 
-	mu     sync.Mutex
-	last   int64 // the instant of the last ID, or the last one that NotBefore excludes
-	latest int64 // the latest reading of the clock, or the time that NotBefore excludes
-	seen   int64 // the last reading of the clock
-	random randomBytes
-	stats  GeneratorStats
+	mu    sync.Mutex
+	valid bool  // false in the zero value
+	last  int64 // the instant of the last ID, or the last one that NotBefore excludes
+	seen  int64 // the last reading of the clock, in milliseconds
+	stats GeneratorStats
 }
 
 var (
@@ -52,10 +51,8 @@ var (
 const (
 	// uuidUnits is the number of instants per millisecond.
 	uuidUnits = 4096
-	// uuidAhead is how far the time of an ID can be ahead of the clock.
-	uuidAhead = 1000 * uuidUnits
 	// uuidBlock is the largest number of IDs that a call creates while others wait for the lock.
-	uuidBlock = 4096
+	uuidBlock = 256
 	// uuidEnd is the last instant of the format.
 	uuidEnd = 1<<60 - 1
 )
@@ -68,21 +65,18 @@ func NewUUIDGenerator(c UUIDConfig) (*UUIDGenerator, error) {
 	if c.Lease != nil {
 		return nil, &configError{"idtype: UUIDConfig.Lease: a UUID has no node number; leave Lease nil, or choose another format"}
 	}
-	g := &UUIDGenerator{clock: systemClock(c.Clock), maxWait: min(cmp.Or(c.MaxWait, defaultMaxWait), unending-1)}
+	g := &UUIDGenerator{clock: systemClock(c.Clock), source: c.Random, valid: true}
 	if c.Options.clock != nil {
 		g.clock = *c.Options.clock
-	}
-	g.random.source = c.Random
-	if c.Random == nil {
-		g.random.source = rand.Reader
 	}
 	bound, err := uuidLine.bound(c.NotBefore, "NotBefore")
 	if err != nil {
 		return nil, err
 	}
 	g.last = (bound+1)*uuidUnits - 1
-	g.latest = g.last
-	if g.seen, _, err = g.now(); err != nil {
+	wall, _ := g.clock.read()
+	g.seen, err = uuidLine.unit(wall)
+	if err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -90,121 +84,83 @@ func NewUUIDGenerator(c UUIDConfig) (*UUIDGenerator, error) {
 
 // lock locks the generator, or panics if it is the zero value.
 func (g *UUIDGenerator) lock() {
-	if g.random.source == nil {
+	g.mu.Lock()
+	if !g.valid {
+		g.mu.Unlock()
 		panicZero()
 	}
-	g.mu.Lock()
-}
-
-// now reads the clock: the instant, and the monotonic clock.
-func (g *UUIDGenerator) now() (instant int64, ticks time.Duration, err error) {
-	wall, ticks := g.clock.read()
-	ms, err := uuidLine.unit(wall)
-	return ms*uuidUnits + int64(wall.Nanosecond()%1e6)*uuidUnits/1e6, ticks, err
 }
 
 // Next returns one new ID; see [Generator]. It also returns errors of Random.
 func (g *UUIDGenerator) Next() (UUID, error) {
 	var id [1]UUID
-	_, err := g.fill(context.Background(), id[:], false)
+	var random [8]byte
+	_, err := g.create(id[:], random[:])
 	return id[0], err
 }
 
 // Fill writes len(dst) new IDs to dst, in order; see [Generator]. It also returns
 // errors of Random.
-func (g *UUIDGenerator) Fill(ctx context.Context, dst []UUID) (int, error) {
-	return g.fill(ctx, dst, true)
-}
-
-// fill fills dst. patient means that the wait is bounded from ID to ID, not for the call.
-func (g *UUIDGenerator) fill(ctx context.Context, dst []UUID, patient bool) (n int, err error) {
-	since, waits := time.Duration(0), false
-	for n < len(dst) {
+func (g *UUIDGenerator) Fill(ctx context.Context, dst []UUID) (n int, err error) {
+	var random [8 * uuidBlock]byte
+	for n < len(dst) && err == nil {
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		got, now, ticks, early, err := g.take(dst[n:])
+		var got int
+		size := min(len(dst)-n, uuidBlock)
+		got, err = g.create(dst[n:n+size], random[:8*size])
 		n += got
-		if err != nil {
-			return n, err
-		}
-		if !waits || patient && got > 0 {
-			since, waits = ticks, true
-		}
-		if n == len(dst) {
-			break
-		}
-		if early <= 0 {
-			continue
-		}
-		left := g.maxWait - (ticks - since)
-		if early > left {
-			return n, g.failure(now)
-		}
-		// Shorter sleeps than a millisecond take a millisecond, too.
-		g.clock.pause(ctx, min(max(early, time.Millisecond), left), false, nil)
+	}
+	return n, err
+}
+
+// create creates the IDs of dst, with the random bits that it reads into bits, 8 bytes per ID.
+func (g *UUIDGenerator) create(dst []UUID, bits []byte) (n int, err error) {
+	g.lock()
+	defer g.mu.Unlock()
+	if err := g.read(bits); err != nil {
+		return 0, err
+	}
+	wall, _ := g.clock.read()
+	ms, outside := uuidLine.place(wall)
+	if outside == ErrTimeExhausted {
+		return 0, uuidLine.outside(wall, outside)
+	}
+	if ms < g.seen {
+		g.stats.ClockRegressions++
+	}
+	g.seen = ms
+	next := max(ms*uuidUnits+int64(wall.Nanosecond()%1e6)*uuidUnits/1e6, g.last+1)
+	for n < len(dst) && next <= uuidEnd {
+		dst[n] = uuidOf(uint64(next), binary.NativeEndian.Uint64(bits[8*n:]))
+		g.last = next
+		next++
+		n++
+	}
+	g.stats.Minted += uint64(n)
+	if n < len(dst) {
+		return n, uuidLine.outside(uuidLine.time(next/uuidUnits), ErrTimeExhausted)
 	}
 	return n, nil
 }
 
-// take creates IDs: a block of them, or as many as may be created now. early is how long it
-// takes until the next one may be created, or not positive if it may be created now. now and
-// ticks are the readings of the clocks.
-func (g *UUIDGenerator) take(dst []UUID) (n int, now int64, ticks, early time.Duration, err error) {
-	g.lock()
-	defer g.mu.Unlock()
-	if now, ticks, err = g.now(); err != nil {
-		return 0, now, ticks, 0, err
+// read reads random bytes. The caller holds the lock.
+func (g *UUIDGenerator) read(bits []byte) error {
+	if g.source == nil {
+		_, _ = rand.Read(bits) // never fails
+		return nil
 	}
-	if now>>12 < g.seen>>12 {
-		g.stats.ClockRegressions++
+	// A copy, because the compiler would allocate bits if an interface got them.
+	b := make([]byte, len(bits))
+	if _, err := io.ReadFull(g.source, b); err != nil {
+		return fmt.Errorf("idtype: read %d random bytes for UUID: %w", len(b), err)
 	}
-	g.seen, g.latest = now, max(g.latest, now)
-	next, most := max(now, g.last+1), min(now+uuidAhead, uuidEnd)
-	if next > uuidEnd {
-		return 0, now, ticks, 0, uuidLine.outside(uuidLine.time(next/uuidUnits), ErrTimeExhausted)
-	}
-	for n < min(len(dst), uuidBlock) && next <= most {
-		random, err := g.random.next()
-		if err != nil {
-			return n, now, ticks, 0, err
-		}
-		dst[n] = uuidOf(uint64(next), random)
-		g.last = next
-		g.stats.Minted++
-		n++
-		next++
-	}
-	if early = g.early(now); early > 0 && n < len(dst) {
-		g.stats.Waits++
-		if now == g.latest {
-			g.stats.SequenceOverflows++
-		}
-	}
-	return n, now, ticks, early, nil
+	copy(bits, b)
+	return nil
 }
 
-// early returns how long it takes until the next ID may be created, if the clock runs.
-func (g *UUIDGenerator) early(now int64) time.Duration {
-	units := g.last + 1 - (now + uuidAhead)
-	return time.Duration(units/uuidUnits)*time.Millisecond + time.Duration((units%uuidUnits*1e6+uuidUnits-1)/uuidUnits)
-}
-
-// failure returns the error for a call that would have to wait too long.
-func (g *UUIDGenerator) failure(now int64) error {
-	g.lock()
-	defer g.mu.Unlock()
-	at, within := stamp(uuidLine.time(now/uuidUnits)), max(g.maxWait, 0)
-	if now < g.latest {
-		return fmt.Errorf("idtype: create UUID within %v: the clock is at %s and must reach %s, a second before the last ID; check the system time, and NotBefore: %w",
-			within, at, stamp(uuidLine.time((g.last+1-uuidAhead)/uuidUnits)), ErrClockBackwards)
-	}
-	return fmt.Errorf("idtype: create UUID within %v: the last ID is a second ahead of the clock, which is at %s; create fewer than 4096 IDs per millisecond, raise MaxWait, or check that the clock runs: %w",
-		within, at, ErrSequenceExhausted)
-}
-
-// Stats returns the counters of the generator. A SequenceOverflow is a call that waited,
-// because calls exceeded 4096 IDs per millisecond.
+// Stats returns the counters of the generator. It counts no waits and no overflows.
 func (g *UUIDGenerator) Stats() GeneratorStats {
 	g.lock()
 	defer g.mu.Unlock()
@@ -219,39 +175,17 @@ func (g *UUIDGenerator) Remaining() time.Duration {
 	return max(uuidLine.end().Add(time.Millisecond).Sub(wall), 0)
 }
 
-// Ready returns nil if the clock allows a call of Next now, at once or after a wait
-// within MaxWait. Otherwise it returns the error of such a call, which wraps
-// [ErrClockBackwards], [ErrSequenceExhausted] or [ErrTimeExhausted]. Ready doesn't wait
-// and creates no ID.
+// Ready returns nil, or an error that wraps [ErrTimeExhausted] if the format has ended. It
+// creates no ID and reads no random bits.
 func (g *UUIDGenerator) Ready() error {
 	g.lock()
-	now, _, err := g.now()
-	early := g.early(now)
-	g.mu.Unlock()
-	switch {
-	case err != nil:
-		return err
-	case early > max(g.maxWait, 0):
-		return g.failure(now)
+	defer g.mu.Unlock()
+	wall, _ := g.clock.read()
+	if _, outside := uuidLine.place(wall); outside == ErrTimeExhausted {
+		return uuidLine.outside(wall, outside)
+	}
+	if g.last == uuidEnd {
+		return uuidLine.outside(uuidLine.end().Add(time.Millisecond), ErrTimeExhausted)
 	}
 	return nil
-}
-
-// randomBytes reads random numbers from a source, in blocks.
-type randomBytes struct {
-	source io.Reader
-	buf    [512]byte
-	left   int // the bytes at the end of buf that aren't used yet
-}
-
-// next returns 64 random bits.
-func (r *randomBytes) next() (uint64, error) {
-	if r.left == 0 {
-		if _, err := io.ReadFull(r.source, r.buf[:]); err != nil {
-			return 0, fmt.Errorf("idtype: read %d random bytes for UUID: %w", len(r.buf), err)
-		}
-		r.left = len(r.buf)
-	}
-	r.left -= 8
-	return binary.NativeEndian.Uint64(r.buf[len(r.buf)-r.left-8:]), nil
 }

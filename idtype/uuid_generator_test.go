@@ -3,6 +3,7 @@ package idtype
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -85,14 +86,13 @@ func TestUUIDFraction(t *testing.T) {
 	}
 }
 
-// Through random steps of the clock, IDs strictly increase, are never more than a second
-// ahead, and calls fail only if the clock is further behind than they may wait.
+// Through random steps of the clock, IDs strictly increase, and their time is the clock's or the
+// last ID's plus one unit. No call waits or fails.
 func TestUUIDClockScripts(t *testing.T) {
 	for seed := range uint64(20) {
-		at, g := newUUIDClock(t, UUIDConfig{Options: Options{MaxWait: 2 * time.Second}})
+		at, g := newUUIDClock(t, UUIDConfig{Options: Options{MaxWait: -1}})
 		r := rand.New(rand.NewPCG(seed, 1))
-		var last UUID
-		latest := at.wall
+		var last uint64
 		for range 2000 {
 			switch r.IntN(6) {
 			case 0:
@@ -101,95 +101,56 @@ func TestUUIDClockScripts(t *testing.T) {
 			case 2:
 				at.wall = at.wall.Add(-time.Duration(r.Int64N(9e8)))
 			case 3:
-				at.wall = at.wall.Add(-time.Duration(r.Int64N(9e9)))
+				at.wall = at.wall.Add(-time.Duration(r.Int64N(9e15)))
 			case 4:
 				at.wall = at.wall.Add(time.Duration(r.Int64N(1e4)))
 			case 5:
-				at.wall = latest.Add(time.Millisecond)
+				at.wall = time.Unix(-r.Int64N(100), 0) // before the epoch
 			}
-			if at.wall.After(latest) {
-				latest = at.wall
+			dst := make([]UUID, 1+r.IntN(600))
+			if n, err := g.Fill(t.Context(), dst); n != len(dst) || err != nil || at.slept != 0 {
+				t.Fatalf("seed %d: %d IDs, %v, slept for %v", seed, n, err, at.slept)
 			}
-			dst := make([]UUID, 1+r.IntN(3))
-			before := at.slept
-			n, err := g.Fill(t.Context(), dst)
-			if slept := at.slept - before; slept > 2*time.Second {
-				t.Fatalf("seed %d: slept for %v", seed, slept)
-			}
-			if behind := latest.Sub(at.wall); err != nil && (!errors.Is(err, ErrClockBackwards) || behind < 2*time.Second || n > 0) {
-				t.Fatalf("seed %d: %d IDs, %v, with the clock %v behind", seed, n, err, behind)
-			}
-			if at.wall.After(latest) {
-				latest = at.wall
-			}
-			for _, id := range dst[:n] {
-				if id.Compare(last) <= 0 {
-					t.Fatalf("seed %d: %v after %v", seed, id, last)
+			now := uint64(max(at.wall.UnixMilli(), 0))*uuidUnits + uint64(at.wall.Nanosecond()%1e6)*uuidUnits/1e6
+			for _, id := range dst {
+				instant := binary.BigEndian.Uint64(id[:8])>>16<<12 | uint64(id[6]&0xf)<<8 | uint64(id[7])
+				if want := max(now, last+1); instant != want && last > 0 {
+					t.Fatalf("seed %d: instant %d after %d at %d, want %d", seed, instant, last, now, want)
 				}
-				last = id
-				if ahead := Must(id.Time()).Sub(at.wall); ahead > time.Second {
-					t.Fatalf("seed %d: %v is %v ahead", seed, id, ahead)
-				}
+				last = instant
 			}
 		}
 	}
 }
 
-func TestUUIDWaits(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		maxWait time.Duration
-		back    time.Duration
-		slept   time.Duration
-		err     error
-	}{
-		{"a second back costs no wait", 0, time.Second - time.Millisecond, 0, nil},
-		{"then it waits", 0, 1500 * time.Millisecond, 501 * time.Millisecond, nil},
-		{"within MaxWait", time.Minute, 31 * time.Second, 30*time.Second + time.Millisecond, nil},
-		{"but not longer", 0, time.Hour, 0, ErrClockBackwards},
-		{"fails at once", -1, 1001 * time.Millisecond, 0, ErrClockBackwards},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			at, g := newUUIDClock(t, UUIDConfig{Options: Options{MaxWait: tt.maxWait}})
-			first := mustUUID(t, g)
-			at.wall = at.wall.Add(-tt.back)
-			ready := g.Ready()
-			id, err := g.Next()
-			if !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) || (at.slept-tt.slept).Abs() > time.Millisecond {
-				t.Errorf("error %v after %v, want %v after %v", err, at.slept, tt.err, tt.slept)
-			}
-			if !errors.Is(ready, tt.err) || (ready == nil) != (err == nil) {
-				t.Errorf("Ready: %v, but Next: %v", ready, err)
-			}
-			if err == nil && id.Compare(first) <= 0 {
-				t.Errorf("%v after %v", id, first)
-			}
-			at.wall = at.wall.Add(tt.back)
-			if id := mustUUID(t, g); id.Compare(first) <= 0 {
-				t.Errorf("%v after %v", id, first)
-			}
-		})
+// A clock or a NotBefore centuries ahead takes no time, and neither does the return of the clock.
+func TestUUIDFarAhead(t *testing.T) {
+	at, g := newUUIDClock(t, UUIDConfig{Options: Options{NotBefore: utc("2700-01-01T00:00:00Z")}})
+	if err := g.Ready(); err != nil {
+		t.Errorf("Ready: %v", err)
+	}
+	first := mustUUID(t, g)
+	if got := Must(first.Time()); !got.Equal(utc("2700-01-01T00:00:00.001Z")) {
+		t.Errorf("the first time is %v", got)
+	}
+	at.wall = utc("9999-12-31T00:00:00Z")
+	ahead := mustUUID(t, g)
+	at.wall = utc("2026-01-02T00:00:00Z")
+	if id := mustUUID(t, g); id.Compare(ahead) <= 0 || ahead.Compare(first) <= 0 || at.slept != 0 {
+		t.Errorf("%v, %v, %v, slept for %v", first, ahead, id, at.slept)
 	}
 }
 
-// A clock that stands still allows a second's worth of IDs. Then calls fail after MaxWait.
+// More IDs than 4096 per millisecond of a clock that stands still are created at once.
 func TestUUIDFrozen(t *testing.T) {
-	at, g := newUUIDClock(t, UUIDConfig{Options: Options{MaxWait: 50 * time.Millisecond}})
+	at, g := newUUIDClock(t, UUIDConfig{})
 	at.frozen = true
-	dst := make([]UUID, uuidAhead+100)
-	n, err := g.Fill(t.Context(), dst)
-	if n != uuidAhead+1 || !errors.Is(err, ErrSequenceExhausted) || at.slept != 50*time.Millisecond {
-		t.Errorf("%d IDs, %v after %v, want %d and ErrSequenceExhausted after 50 ms", n, err, at.slept, uuidAhead+1)
+	dst := make([]UUID, 5_000_000)
+	if n, err := g.Fill(t.Context(), dst); n != len(dst) || err != nil || at.slept != 0 {
+		t.Errorf("%d IDs, %v, slept for %v", n, err, at.slept)
 	}
-	if !slices.IsSortedFunc(dst[:n], UUID.Compare) || dst[n-1] == dst[n-2] {
-		t.Error("the IDs don't increase")
-	}
-	if _, err := g.Next(); !errors.Is(err, ErrSequenceExhausted) {
-		t.Errorf("Next: %v", err)
-	}
-	at.frozen = false
-	if n, err := g.Fill(t.Context(), dst[:400_000]); n != 400_000 || err != nil { // 98 ms' worth: MaxWait bounds only the time without an ID
-		t.Errorf("%d IDs, %v", n, err)
+	if !slices.IsSortedFunc(dst, UUID.Compare) || len(slices.Compact(dst)) != 5_000_000 {
+		t.Error("the IDs don't strictly increase")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -198,14 +159,35 @@ func TestUUIDFrozen(t *testing.T) {
 	}
 }
 
+// A counted reader counts the bytes that were read.
+type counted struct{ bytes int }
+
+func (c *counted) Read(b []byte) (int, error) {
+	c.bytes += len(b)
+	return len(b), nil
+}
+
+// Each call reads the random bits of its IDs, and no others.
+func TestUUIDReads(t *testing.T) {
+	random := new(counted)
+	_, g := newUUIDClock(t, UUIDConfig{Random: random})
+	for i, n := range []int{1, 1, 2, 63, 64, 300} {
+		random.bytes = 0
+		if n == 1 {
+			mustUUID(t, g)
+		} else if got, err := g.Fill(t.Context(), make([]UUID, n)); got != n || err != nil {
+			t.Fatalf("%d IDs, %v", got, err)
+		}
+		if random.bytes != 8*n {
+			t.Errorf("call %d: %d bytes read for %d IDs", i, random.bytes, n)
+		}
+	}
+}
+
 func TestUUIDConfig(t *testing.T) {
 	at, g := newUUIDClock(t, UUIDConfig{Options: Options{NotBefore: utc("2026-01-02T03:04:06Z")}})
 	if id := mustUUID(t, g); id.String()[:18] != "019b7ca9-9071-7000" || at.slept != 0 {
 		t.Errorf("after NotBefore 03:04:06: %v after %v", id, at.slept)
-	}
-	_, g = newUUIDClock(t, UUIDConfig{Options: Options{NotBefore: utc("2026-01-02T04:00:00Z")}})
-	if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
-		t.Errorf("an hour before NotBefore: %v, %v", id, err)
 	}
 	for want, c := range map[error]UUIDConfig{
 		ErrConfig:        {Options: Options{Lease: struct{ Lease }{}}},
@@ -241,24 +223,32 @@ func TestUUIDEnd(t *testing.T) {
 	if len(ids) != 5 || ids[4].String()[:18] != "ffffffff-ffff-7fff" {
 		t.Errorf("the last IDs are %v", ids)
 	}
-	at.wall = time.UnixMilli(1 << 48)
+	if err := g.Ready(); !errors.Is(err, ErrTimeExhausted) {
+		t.Errorf("Ready after the last ID: %v", err)
+	}
+	_, g = newUUIDClock(t, UUIDConfig{})
+	past := clock{wall: func() time.Time { return time.UnixMilli(1 << 48) }}
+	g.clock = past
 	if err := g.Ready(); !errors.Is(err, ErrTimeExhausted) {
 		t.Errorf("Ready past the end: %v", err)
+	}
+	if id, err := g.Next(); !errors.Is(err, ErrTimeExhausted) {
+		t.Errorf("Next past the end: %v, %v", id, err)
 	}
 }
 
 // An error of the random source loses no ID and repeats none.
 func TestUUIDRandomFails(t *testing.T) {
 	failing := errors.New("no entropy")
-	_, g := newUUIDClock(t, UUIDConfig{Random: io.MultiReader(bytes.NewReader(make([]byte, 512)), iotest.ErrReader(failing))})
-	dst := make([]UUID, 100)
-	if n, err := g.Fill(t.Context(), dst); n != 64 || !errors.Is(err, failing) {
-		t.Errorf("%d IDs, %v, want 64 and the error", n, err)
+	_, g := newUUIDClock(t, UUIDConfig{Random: io.MultiReader(bytes.NewReader(make([]byte, 8*uuidBlock)), iotest.ErrReader(failing))})
+	dst := make([]UUID, 2*uuidBlock)
+	if n, err := g.Fill(t.Context(), dst); n != uuidBlock || !errors.Is(err, failing) {
+		t.Errorf("%d IDs, %v, want %d and the error", n, err, uuidBlock)
 	}
 	if _, err := g.Next(); !errors.Is(err, failing) {
 		t.Errorf("Next: %v", err)
 	}
-	if s := g.Stats(); s.Minted != 64 {
+	if s := g.Stats(); s.Minted != uuidBlock {
 		t.Errorf("%d IDs counted", s.Minted)
 	}
 }

@@ -1,6 +1,7 @@
 package idtype
 
 import (
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -24,13 +25,13 @@ var uuidFormat = formatOf(format{
 	orderKey: func(id anyID) []byte { u := id.(UUID); return u[:] }, textOrders: true, byteOrders: true,
 	badText: []bad{
 		{"", ErrSyntax, -1}, {"017f22e2-79b0-7cc3-98c4-dc0c0c07398", ErrSyntax, -1}, {"017f22e2-79b0-7cc3-98c4-dc0c0c07398ff", ErrSyntax, -1},
-		{"017F22e2-79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, 3}, {"017f22e2-79b0-7cc3-98c4-dc0c0c07398F", ErrSyntax, 35},
+		{"017F22e2-79b0-7cc3-98c4-dc0c0c0739\x18F", ErrSyntax, 34},
 		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398g", ErrSyntax, 35}, {"017f22e2x79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, 8},
 		{"017f22e-279b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, 7}, {"017f22e279b07cc398c4dc0c0c07398f", ErrSyntax, -1},
 		{"{17f22e2-79b0-7cc3-98c4-dc0c0c07398}", ErrSyntax, 0}, {"urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, -1},
 		{" 17f22e2-79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, 0}, {"01fwhe4ydgfk1shh6w1g60eecf", ErrSyntax, -1},
 	},
-	badJSON: append([]bad{{"1", ErrSyntax, -1}, {`"017F22E2-79b0-7cc3-98c4-dc0c0c07398f"`, ErrSyntax, 3},
+	badJSON: append([]bad{{"1", ErrSyntax, -1}, {`"017F22E2-79b0-7cc3-98c4-dc0c0c07398G"`, ErrSyntax, 35},
 		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax, -1}}, badStrings...),
 	badScan: append([]badSource{
 		{"017f22e2x79b0-7cc3-98c4-dc0c0c07398f", ErrSyntax}, {"017f22e279b07cc398c4dc0c0c07398f", ErrSyntax}, {make([]byte, 15), ErrSyntax},
@@ -43,6 +44,75 @@ var uuidFormat = formatOf(format{
 		{[16]byte{15: 1}, "00000000-0000-0000-0000-000000000001"}, {[]byte("0123456789abcdef"), "30313233-3435-3637-3839-616263646566"},
 	},
 }, ParseUUID, MustParseUUID)
+
+// RFC 9562, section 4, lets readers accept either case. Writers use lower case.
+func TestUUIDUpperCase(t *testing.T) {
+	const upper, want = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+	var plain, param, bound UUID
+	var typed UUIDOf[order]
+	parsed, err := ParseUUID(upper)
+	if err := errors.Join(err, json.Unmarshal([]byte(`"`+upper+`"`), &plain), json.Unmarshal([]byte(`"`+upper+`"`), &typed), param.UnmarshalParam(upper), bound.Bind(upper)); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []UUID{parsed, plain, typed.Untyped(), param, bound} {
+		if id.String() != want {
+			t.Errorf("got %v, want %v", id, want)
+		}
+	}
+	// TypeIDs are strict.
+	if id, err := Parse[UUIDOf[order]]("ord_01FWHE4YDGFK1SHH6W1G60EECF"); err == nil {
+		t.Errorf("an upper-case TypeID is %v", id)
+	}
+}
+
+// The UUIDs of other packages.
+type (
+	foreignUUID [16]byte // with Value, as gofrs/uuid's
+	plainUUID   [16]byte // without, as the standard library's
+	shortArray  [15]byte
+	words       [16]int8
+)
+
+func (u foreignUUID) Value() (driver.Value, error) { return uuid.UUID(u).String(), nil }
+
+// Scan accepts every type of 16 bytes, but no typed key of another model.
+func TestScanForeignUUIDs(t *testing.T) {
+	want := MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
+	sno := Sno{0: 0x4e, 9: 7}
+	foreign := foreignUUID(want)
+	for _, src := range []any{foreignUUID(want), plainUUID(want), uuid.UUID(want), [16]byte(want), &foreign} {
+		var id UUID
+		var typed UUIDOf[order]
+		if err := errors.Join(id.Scan(src), typed.Scan(src)); err != nil || id != want || typed.Untyped() != want {
+			t.Errorf("%T: %v, %v, %v", src, id, typed, err)
+		}
+	}
+	for _, src := range []any{foreignUUID(sno.UUID()), plainUUID(sno.UUID()), sno.UUID()} {
+		var id Sno
+		var typed SnoOf[order]
+		if err := errors.Join(id.Scan(src), typed.Scan(src)); err != nil || id != sno || typed.Untyped() != sno {
+			t.Errorf("%T: %v, %v, %v", src, id, typed, err)
+		}
+	}
+	for _, src := range []any{UUIDOf[order](want), shortArray{}, words{}, (*foreignUUID)(nil), (*plainUUID)(nil)} {
+		var id UUID
+		var typed UUIDOf[customer]
+		if err := id.Scan(src); err == nil {
+			t.Errorf("UUID from %T: %v", src, id)
+		}
+		if err := typed.Scan(src); err == nil {
+			t.Errorf("typed key from %T: %v", src, typed)
+		}
+	}
+	var typed UUIDOf[order]
+	if err := typed.Scan(want); err == nil {
+		t.Errorf("typed key from a UUID without a model: %v", typed)
+	}
+	var number Snowflake
+	if err := number.Scan(foreign); err == nil || !strings.Contains(err.Error(), "foreignUUID") {
+		t.Errorf("Snowflake from a UUID: %v, %v", number, err)
+	}
+}
 
 // randomUUID returns a UUID of any version.
 func randomUUID(r *rand.Rand) anyID {

@@ -92,6 +92,9 @@ func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
 // driver.Valuer, but ent does: id.Scan(&id). A nil pointer is NULL. valueOf accepts only
 // a T or a struct that holds one, because the number of another type could be a valid T.
 func valueOf[T any](typeName, want string, src any) (driver.Value, error) {
+	if b, ok := bytesOfUUID(src); ok && reflect.TypeFor[T]().Kind() == reflect.Array {
+		return b, nil
+	}
 	v, ok := src.(driver.Valuer)
 	if !ok {
 		return nil, badType(typeName, want, src)
@@ -114,6 +117,21 @@ func valueOf[T any](typeName, want string, src any) (driver.Value, error) {
 		return nil, badType(typeName, want, val) // following it could loop forever
 	}
 	return val, nil
+}
+
+// bytesOfUUID returns the bytes of a UUID of another package, or of one to which src points. A
+// driver may return its own type.
+func bytesOfUUID(src any) (b [16]byte, ok bool) {
+	v := reflect.Indirect(reflect.ValueOf(src))
+	if !v.IsValid() || v.Kind() != reflect.Array || v.Len() != len(b) || v.Type().Elem() != reflect.TypeFor[byte]() {
+		return b, false
+	}
+	switch v.Interface().(type) {
+	case UUID, interface{ Untyped() UUID }: // a UUID without a model, or of another one
+		return b, false
+	}
+	reflect.Copy(reflect.ValueOf(b[:]), v)
+	return b, true
 }
 
 // unmarshalInteger sets dst from 8 big-endian bytes.

@@ -5,6 +5,8 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -79,6 +81,50 @@ func TestSequence(t *testing.T) {
 	if at, err := idtest.ID[idtype.UUID](4).Time(); err != nil || at.UnixMilli() != 0 {
 		t.Errorf("a UUID has the time %v, %v", at, err)
 	}
+}
+
+type bare struct{}
+
+// Large numbers don't repeat the IDs of smaller ones.
+func checkLargest[V comparable, P interface {
+	*V
+	encoding.BinaryUnmarshaler
+}](t *testing.T, largest int64) {
+	t.Helper()
+	seen := map[V]int64{}
+	for bit := range 63 {
+		for _, n := range []int64{1 << bit, 1<<bit + 1, 1<<bit - 1, largest - 1<<bit, largest} {
+			if n < 1 || n > largest {
+				continue
+			}
+			id := idtest.ID[V, P](n)
+			if other, repeated := seen[id]; repeated && other != n {
+				t.Errorf("%T: %d and %d are both %v", id, n, other, id)
+			}
+			seen[id] = n
+		}
+	}
+	defer func() {
+		if p := fmt.Sprint(recover()); largest < math.MaxInt64 && !strings.HasSuffix(p, fmt.Sprintf("want at most %d", largest)) && !strings.Contains(p, "9007199254740991") {
+			t.Errorf("%T: %d: panic %q", *new(V), largest+1, p)
+		}
+	}()
+	if largest < math.MaxInt64 {
+		idtest.ID[V, P](largest + 1)
+		t.Errorf("%T: no panic for %d", *new(V), largest+1)
+	}
+}
+
+func TestLargest(t *testing.T) {
+	checkLargest[idtype.Snowflake](t, math.MaxInt64)
+	checkLargest[idtype.SnowflakeSI](t, 1<<53-1)
+	checkLargest[idtype.Spread64](t, 1<<58-1)
+	checkLargest[idtype.Spread64Of[order]](t, 1<<58-1)
+	checkLargest[idtype.Sno](t, math.MaxInt64)
+	checkLargest[idtype.SnoOf[bare]](t, math.MaxInt64)
+	checkLargest[idtype.SnoOf[order]](t, 1<<32-1)
+	checkLargest[idtype.UUID](t, 1<<62-1)
+	checkLargest[idtype.UUIDOf[order]](t, 1<<62-1)
 }
 
 func TestSequenceRefusals(t *testing.T) {

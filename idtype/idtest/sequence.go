@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 )
 
 // A binaryID is a pointer to an ID type of package idtype.
@@ -18,25 +19,30 @@ type binaryID[V any] interface {
 }
 
 // ID returns the n-th ID of [Sequence], for the expected values of a test. It panics if n
-// isn't positive, or too large for the type.
+// isn't positive, or too large for the type: a Spread64 has 58 bits for n, a Sno of a model with
+// a metabyte 32, and a UUID 62.
 func ID[V any, P binaryID[V]](n int64) (id V) {
 	if n < 1 {
 		panic(fmt.Sprintf("idtest: ID %d: want 1 or more", n))
 	}
 	b := make([]byte, reflect.TypeFor[V]().Size())
-	number := b[len(b)-8:]
+	number, bits := b[len(b)-8:], 63
+	binary.BigEndian.PutUint64(number, uint64(n))
 	switch v := any(id).(type) {
 	case idtype.Spread64, interface{ Untyped() idtype.Spread64 }:
 		// The bits from 10 to 15 are reserved.
 		binary.BigEndian.PutUint64(number, uint64(n)>>10<<16|uint64(n)&(1<<10-1))
+		bits = 58
 	case idtype.UUID, interface{ Untyped() idtype.UUID }:
-		binary.BigEndian.PutUint64(number, uint64(n))
-		b[6], b[8] = 7<<4, 2<<6 // version and variant
+		b[6], b[8] = 7<<4, 2<<6|b[8] // version and variant
+		bits = 62
 	case interface{ ModelMeta() (byte, bool) }:
-		binary.BigEndian.PutUint64(number, uint64(n))
-		b[5], _ = v.ModelMeta()
-	default:
-		binary.BigEndian.PutUint64(number, uint64(n))
+		if meta, declared := v.ModelMeta(); declared {
+			b[5], bits = meta, 32
+		}
+	}
+	if n>>bits > 0 {
+		panic(fmt.Sprintf("idtest: ID %d of %s: want at most %d", n, typename.Of(reflect.TypeFor[V]()), int64(1)<<bits-1))
 	}
 	if err := P(&id).UnmarshalBinary(b); err != nil {
 		panic(fmt.Sprintf("idtest: ID %d: %v", n, err))
