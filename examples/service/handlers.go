@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding"
@@ -38,24 +39,69 @@ type shop struct {
 	log  *slog.Logger
 }
 
-func (s *shop) routes(mux *http.ServeMux) {
+// routes returns the handler of all requests of clients.
+func (s *shop) routes() http.Handler {
+	mux := http.NewServeMux()
 	mux.HandleFunc("POST /customers", s.handle(s.createCustomer))
 	mux.HandleFunc("GET /customers/{id}/orders", s.handle(s.ordersOfCustomer))
 	mux.HandleFunc("POST /orders", s.handle(s.createOrder))
 	mux.HandleFunc("GET /orders/{id}", s.handle(s.order))
 	mux.HandleFunc("GET /orders", s.handle(s.orders))
+	mux.HandleFunc("/", s.handle(unrouted(mux)))
+	return mux
 }
 
-// handle limits the duration and the body of a request, and replies to errors.
+// unrouted returns the handler of requests for the pattern "/" of a mux, which have no other
+// route: status 404, or 405 if the path has a route with another method.
+func unrouted(mux *http.ServeMux) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var allowed []string
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+			if _, pattern := mux.Handler(&http.Request{Method: method, Host: r.Host, URL: r.URL}); pattern != "/" {
+				allowed = append(allowed, method)
+			}
+		}
+		if allowed == nil {
+			return errNoRoute
+		}
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return errNoMethod
+	}
+}
+
+// handle limits the duration and the body of a request, replies to errors, and logs the
+// request.
 func (s *shop) handle(f func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		begun := time.Now()
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
+		answer := &response{w, http.StatusOK}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		if err := f(w, r.WithContext(ctx)); err != nil {
-			s.fail(w, r, err)
+		err := f(answer, r.WithContext(ctx))
+		if err != nil {
+			fail(answer, err)
 		}
+		level := slog.LevelInfo
+		// If the context has ended, the client is gone, or sent its body too slowly. It still
+		// gets a status: without one, the server would send 200.
+		if answer.status >= http.StatusInternalServerError && r.Context().Err() == nil {
+			level = slog.LevelError
+		}
+		s.log.Log(ctx, level, "request", "method", r.Method, "path", r.URL.Path,
+			"status", answer.status, "seconds", time.Since(begun).Seconds(), "error", err)
 	}
+}
+
+// A response keeps the status for the log.
+type response struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *response) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // createCustomer: POST /customers {"name": "Ada"}
@@ -78,13 +124,14 @@ func (s *shop) createCustomer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", fmt.Sprintf("/customers/%v/orders", customer.ID))
-	return reply(w, http.StatusCreated, customer)
+	return replyJSON(w, http.StatusCreated, customer)
 }
 
 // createOrder: POST /orders {"customer_id": "brpk4q72egf2m63l", "item": "tea", "quantity": 2}
 //
 // If a client gets no answer, or status 503, the order may exist or not. The client
-// repeats the request with the same Idempotency-Key, and gets the ID of the one order.
+// repeats the request with the same Idempotency-Key, and gets the ID of the one order. The
+// keys of a customer don't concern other customers.
 func (s *shop) createOrder(w http.ResponseWriter, r *http.Request) error {
 	in, err := body[struct {
 		CustomerID CustomerID `json:"customer_id"`
@@ -108,7 +155,7 @@ func (s *shop) createOrder(w http.ResponseWriter, r *http.Request) error {
 	db := s.db.WithContext(r.Context())
 	if key != "" {
 		order.RequestKey = &key
-		db = db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "request_key"}}, DoNothing: true})
+		db = db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "customer_id"}, {Name: "request_key"}}, DoNothing: true})
 	}
 	created := db.Create(&order)
 	if created.Error != nil {
@@ -116,15 +163,15 @@ func (s *shop) createOrder(w http.ResponseWriter, r *http.Request) error {
 	}
 	if created.RowsAffected == 0 { // an earlier request had the key
 		order = Order{}
-		if err := s.db.WithContext(r.Context()).Take(&order, "request_key = ?", key).Error; err != nil {
+		if err := s.db.WithContext(r.Context()).Take(&order, "customer_id = ? AND request_key = ?", in.CustomerID, key).Error; err != nil {
 			return err
 		}
-		if order.CustomerID != in.CustomerID || order.Item != in.Item || order.Quantity != in.Quantity {
-			return badRequest{errors.New("another order has this Idempotency-Key")}
+		if order.Item != in.Item || order.Quantity != in.Quantity {
+			return errKeyReused
 		}
 	}
 	w.Header().Set("Location", fmt.Sprintf("/orders/%v", order.ID))
-	return reply(w, http.StatusCreated, order)
+	return replyJSON(w, http.StatusCreated, order)
 }
 
 // order: GET /orders/ord_779811650940178432
@@ -137,7 +184,7 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) error {
 	if err := s.db.WithContext(r.Context()).Take(&order, "id = ?", id).Error; err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, order)
+	return replyJSON(w, http.StatusOK, order)
 }
 
 // orders: GET /orders?since=2026-11-22T00:00:00Z&after=ord_779811650940178432
@@ -161,7 +208,7 @@ func (s *shop) orders(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, orders)
+	return replyJSON(w, http.StatusOK, orders)
 }
 
 // ordersOfCustomer: GET /customers/brpk4q72egf2m63l/orders, the newest orders, read with pgx
@@ -176,7 +223,7 @@ func (s *shop) ordersOfCustomer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, orders)
+	return replyJSON(w, http.StatusOK, orders)
 }
 
 // body decodes the JSON in the body of a request.
@@ -203,6 +250,12 @@ func body[T any](r *http.Request) (v T, err error) {
 		return v, badRequest{fmt.Errorf("body: %s: got a JSON %s", cmp.Or(wrong.Field, "want an object"), wrong.Value)}
 	case err != nil:
 		return v, badRequest{errors.New("body: " + idtype.PublicMessage(err))}
+	}
+	// Unmarshal ignores fields that v lacks, such as misspelled ones.
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(new(T)); err != nil {
+		return v, badRequest{errors.New("body: " + strings.TrimPrefix(err.Error(), "json: "))}
 	}
 	return v, nil
 }
@@ -245,13 +298,17 @@ func param[T any](r *http.Request, name string, parse func(string) (T, error)) (
 	return v, err
 }
 
-func reply(w http.ResponseWriter, status int, v any) error {
+func replyJSON(w http.ResponseWriter, status int, v any) error {
+	return reply(w, status, "application/json", v)
+}
+
+func reply(w http.ResponseWriter, status int, contentType string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	_, err = w.Write(append(text, '\n'))
-	return err
+	_, _ = w.Write(append(text, '\n')) // fails if the client is gone
+	return nil
 }

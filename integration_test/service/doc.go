@@ -3,11 +3,13 @@
 // # What it shows
 //
 // TestService runs one instance with each store of node numbers: its routes, its idempotent
-// requests, and the order in which it ends. TestLoad runs three instances behind a load
-// balancer. It sends requests at a steady rate and injects each fault in turn: instances are
-// killed, paused and replaced, Postgres is restarted and killed, and the store of node numbers
-// is cut off. It checks every row that the service acknowledged, that each failed request is the
-// effect of a fault, and that Prometheus has data for the dashboard.
+// requests, and the order in which it ends. TestRoles runs an instance and the monitor of the
+// database with the grants that docs/security.md has for them. TestLoad runs three instances
+// behind a load balancer, and a monitor. It sends requests at a steady rate and injects each
+// fault in turn: instances are killed, paused and replaced, Postgres is restarted and killed,
+// and the store of node numbers is cut off. It checks every row that the service acknowledged,
+// that each failed request is the effect of a fault, and that Prometheus has data for the
+// dashboard.
 //
 // Package nodelease injects more faults into processes that only create IDs.
 //

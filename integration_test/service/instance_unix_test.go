@@ -31,19 +31,26 @@ const servicePackage = "github.com/sortkey/sortkey/examples/service"
 // migrate creates the tables of the service.
 func migrate(t *testing.T, program string, db *pgtest.DB) {
 	t.Helper()
+	must(t, migrates(t, program, db))
+}
+
+// migrates is migrate for any goroutine.
+func migrates(t *testing.T, program string, db *pgtest.DB) error {
 	if out, err := exec.CommandContext(t.Context(), program, "-migrate", "-database", db.URL).CombinedOutput(); err != nil {
-		t.Fatalf("service -migrate: %v\n%s", err, out)
+		return fmt.Errorf("service -migrate: %w\n%s", err, out)
 	}
+	return nil
 }
 
 // An instance is a process of the service, which a test can end and start again.
 type instance struct {
-	name    string
-	port    int
-	address string
-	command []string // the program and its flags
-	log     lockedBuffer
-	ready   atomic.Bool // set by a balancer
+	name       string
+	address    string   // for clients
+	port       int      // for operators
+	operations string   // the address of the port
+	command    []string // the program and its flags
+	log        lockedBuffer
+	ready      atomic.Bool // set by a balancer
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process has ended
@@ -53,12 +60,14 @@ type instance struct {
 // newInstance returns an instance without a process.
 func newInstance(t *testing.T, name string, command ...string) *instance {
 	t.Helper()
-	text, err := pgtest.FreePort()
+	clients, err := pgtest.FreePort()
 	must(t, err)
-	port, err := strconv.Atoi(text)
+	operators, err := pgtest.FreePort()
 	must(t, err)
-	i := &instance{name: name, port: port, address: net.JoinHostPort("127.0.0.1", text)}
-	i.command = append(command, "-listen", ":"+text) // also for Prometheus in a container
+	port, err := strconv.Atoi(operators)
+	must(t, err)
+	i := &instance{name: name, address: net.JoinHostPort("127.0.0.1", clients), port: port, operations: net.JoinHostPort("127.0.0.1", operators)}
+	i.command = append(command, "-listen", i.address, "-operations", ":"+operators) // also for Prometheus in a container
 	t.Cleanup(func() {
 		if i.cmd != nil {
 			_ = i.cmd.Process.Kill()
@@ -118,10 +127,10 @@ func (i *instance) awaitReady(t testing.TB) {
 	})
 }
 
-// get returns the body of a page of the instance.
+// get returns the body of a page for operators.
 func (i *instance) get(path string, limit time.Duration) (string, error) {
 	client := http.Client{Timeout: limit, Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get("http://" + i.address + path)
+	answer, err := client.Get("http://" + i.operations + path)
 	if err != nil {
 		return "", err
 	}

@@ -99,7 +99,7 @@ type run struct {
 	rate      int // requests per second
 	instances []*instance
 	balancer  *balancer
-	metrics   *promtest.Server // scrapes the instances
+	metrics   *promtest.Server // scrapes the instances and the monitor
 	traffic   *traffic
 	counts    leaseCounts
 	faults    []happened
@@ -162,7 +162,9 @@ func (r *run) begin(t *testing.T, program string, flags []string) {
 		i.start(t)
 		r.instances, ports = append(r.instances, i), append(ports, i.port)
 	}
-	r.metrics = promtest.Run(t, ports, "../../metrics/alerts.yaml") // takes as long as the instances to start
+	monitor := newInstance(t, "monitor", program, "-database", r.db.URL, "-monitor")
+	monitor.start(t)
+	r.metrics = promtest.Run(t, append(ports, monitor.port), "../../metrics/alerts.yaml") // takes as long as the instances to start
 	for _, i := range r.instances {
 		i.awaitReady(t)
 	}
@@ -172,7 +174,7 @@ func (r *run) begin(t *testing.T, program string, flags []string) {
 // plan returns the faults of one round.
 func (r *run) plan() []fault {
 	one, two, three := r.instances[0], r.instances[1], r.instances[2]
-	const gone, noAnswer, noIDs, noDatabase = "^connection refused or broken", "^no answer", "^503 no new IDs", "^503 no answer from the database"
+	const gone, noAnswer, noIDs, noDatabase = "^connection refused or broken", "^no answer", "^503 no new IDs", "^503 no result from the database"
 	restart := func(signal string) func(testing.TB) {
 		return func(t testing.TB) {
 			pgtest.Stop(t, r.db.Container(), signal)

@@ -3,7 +3,6 @@
 package service
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -28,7 +27,7 @@ const host = "http://shop"
 // A row is a row of the service's tables, which the service also returns in JSON. Its
 // item or name is unique.
 type row struct {
-	ID         string `json:"id"`
+	ID         string `json:"id,omitempty"`
 	CustomerID string `json:"customer_id,omitempty"`
 	Item       string `json:"item,omitempty"`
 	Quantity   int    `json:"quantity,omitempty"`
@@ -226,12 +225,21 @@ type problem struct {
 	mints           bool // the request needs an ID
 }
 
+// detail returns the detail of a reply to an error, or the reply if it has another form.
+func detail(body []byte) string {
+	var p struct{ Detail string }
+	if json.Unmarshal(body, &p) != nil || p.Detail == "" {
+		return string(body)
+	}
+	return p.Detail
+}
+
 // causeOf returns the cause of a failed request, in a few words.
 func causeOf(r *vegeta.Result) string {
 	switch text := r.Error; {
 	case r.Code != 0:
-		body, _, _ := strings.Cut(string(bytes.TrimSpace(r.Body)), ";") // without the advice
-		return fmt.Sprintf("%d %s", r.Code, body)
+		text, _, _ := strings.Cut(detail(r.Body), ";") // without the advice
+		return fmt.Sprintf("%d %s", r.Code, text)
 	case strings.Contains(text, "Client.Timeout") || strings.Contains(text, "deadline exceeded"):
 		return "no answer"
 	case strings.Contains(text, "refused") || strings.Contains(text, "reset") || strings.Contains(text, "EOF") || strings.Contains(text, "broken pipe"):
