@@ -64,8 +64,8 @@ func ResumeSnos(file string) (*idtype.SnoGenerator, error) {
 	return idtype.NewSnoGenerator(idtype.SnoConfig{Snapshot: &s})
 }
 
-// Probes adds the handlers for the probes of a load balancer or of Kubernetes. ctx ends when
-// the shutdown begins.
+// Probes adds the handlers for the probes of a load balancer or of Kubernetes to the mux of a
+// port that clients can't reach. ctx ends when the shutdown begins.
 func Probes(ctx context.Context, mux *http.ServeMux, ids *nodelease.Generator[idtype.Snowflake]) {
 	mux.Handle("/readyz", ready.Handler(ids, ready.While(ctx)))
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})

@@ -33,7 +33,7 @@ func probes(t *testing.T) map[string]probe {
 		t.Fatal(err)
 	}
 	found := map[string]probe{}
-	for _, m := range regexp.MustCompile(`(?m)^(\w+)Probe:\n  httpGet: \{path: (/\w+), port: 8080\}.*(?:\n  periodSeconds: (\d+)\n  failureThreshold: (\d+))?$`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(\w+)Probe:\n  httpGet: \{path: (/\w+), port: 8081\}.*(?:\n  periodSeconds: (\d+)\n  failureThreshold: (\d+))?$`).FindAllStringSubmatch(string(text), -1) {
 		seconds, _ := strconv.Atoi(m[3])
 		threshold, _ := strconv.Atoi(m[4])
 		period := time.Duration(seconds) * time.Second

@@ -14,7 +14,7 @@
 // time, and back into service once the store answers:
 //
 //	readinessProbe:
-//	  httpGet: {path: /readyz, port: 8080}
+//	  httpGet: {path: /readyz, port: 8081}
 //	  periodSeconds: 2
 //	  failureThreshold: 2
 //
