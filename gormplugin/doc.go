@@ -83,10 +83,9 @@
 // exception below, to the parts of a composite key.
 //
 // A program that forgets db.Use has no plugin, and stores the first row with the key zero.
-// Let the database reject it: with a domain, as below, or with a CHECK, which AutoMigrate
-// creates. The text of a zero Sno's uuid is 32323232-3232-3232-3232-323232323232:
+// Let the database reject it: with [Domains], or with a CHECK, which AutoMigrate creates on
+// every database. The text of a zero Sno's uuid is 32323232-3232-3232-3232-323232323232:
 //
-//	ID idtype.SnowflakeOf[Order] `gorm:"type:sortkey.snowflake"`
 //	ID idtype.SnowflakeOf[Order] `gorm:"check:id <> 0"`
 //	ID idtype.SnoOf[Order]       `gorm:"check:id <> '32323232-3232-3232-3232-323232323232'"`
 //
@@ -292,27 +291,21 @@
 //
 // # Columns of domains
 //
-// The tag `gorm:"type:sortkey.snowflake"` declares a column of a domain. A primary
-// key needs nothing else. For other columns, AutoMigrate sees the domain's base
-// type and sends an ALTER TABLE each time the program starts. The statement
-// rewrites no rows, but it waits until no other transaction uses the table, drops
-// the column's statistics, and fails if a view uses the column. A dialector that
-// declares domains as aliases of their base types avoids the statement:
+// [Domains] makes AutoMigrate declare columns of the domains of package migrations, in which the
+// database accepts only IDs. It needs no tags, and changes nothing on other databases than
+// Postgres, so tests can run the same models on SQLite:
 //
-//	type dialector struct{ *postgres.Dialector }
+//	err = errors.Join(db.Use(gormplugin.New(gormplugin.For(gen))), db.Use(gormplugin.Domains{}))
 //
-//	func (d dialector) Migrator(db *gorm.DB) gorm.Migrator {
-//		return migrator{d.Dialector.Migrator(db).(postgres.Migrator)}
-//	}
+// A column of an ID type, a typed key, a pointer to one, a [database/sql.Null], or an Optional of
+// package sqltypes gets the domain of the ID type, such as sortkey.snowflake instead of bigint.
+// A sqltypes.SnoText gets sortkey.sno_as_text. The domain of a UUID, sortkey.uuid7, accepts only
+// version 7. A type tag takes precedence: `gorm:"type:uuid"` declares a column for all versions.
+// Arrays, and the other types of package sqltypes, keep their column type.
 //
-//	type migrator struct{ postgres.Migrator }
-//
-//	// GetTypeAliases returns the prefixes that a column type in a tag may have.
-//	func (m migrator) GetTypeAliases(name string) []string {
-//		return append(slices.Clone(m.Migrator.GetTypeAliases(name)), "sortkey.")
-//	}
-//
-//	db, err := gorm.Open(dialector{postgres.Open(dsn).(*postgres.Dialector)}, &gorm.Config{})
+// AutoMigrate doesn't change the type of existing columns from the base type to the domain. ALTER
+// TABLE does, and rewrites the table. A program that runs AutoMigrate without Domains repeats an
+// ALTER TABLE at each start if a column has a domain in a type tag.
 //
 // # Scanning
 //

@@ -4,6 +4,7 @@ package shop
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,7 +32,10 @@ func Open(d gorm.Dialector, ids idtype.Generator[idtype.Snowflake]) (*gorm.DB, e
 	if err != nil {
 		return nil, err
 	}
-	return db, db.Use(gormplugin.New(gormplugin.For(ids)))
+	return db, errors.Join(
+		db.Use(gormplugin.New(gormplugin.For(ids))),
+		db.Use(gormplugin.Domains{}), // columns of type sortkey.snowflake, on Postgres only
+	)
 }
 
 // OrdersOf returns the orders of a day.

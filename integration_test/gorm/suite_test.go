@@ -3,11 +3,8 @@ package gorm
 import (
 	"fmt"
 	"maps"
-	"os"
-	"regexp"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -120,6 +117,9 @@ func TestStringForeignKeys(t *testing.T) {
 func TestArrays(t *testing.T)      { onClients(t, narrowClients, pgtest.One, gormtest.Arrays) }
 func TestCheckNewest(t *testing.T) { onClients(t, narrowClients, pgtest.One, gormtest.CheckNewest) }
 func TestDomains(t *testing.T)     { onClients(t, narrowClients, installed.One, gormtest.Domains) }
+func TestDomainDefaults(t *testing.T) {
+	onClients(t, narrowClients, installed.One, gormtest.DomainDefaults)
+}
 func TestDomainDefaultKey(t *testing.T) {
 	onClients(t, narrowClients, installed.One, gormtest.DomainDefaultKey)
 }
@@ -174,15 +174,4 @@ func TestPool(t *testing.T) {
 		var text string
 		pgtest.Fails(t, sqlDB.QueryRow("select $1::text", a.ID).Scan(&text), nil, "sqltypes.SnoText")
 	})
-}
-
-func TestDomainDialectorInDocumentation(t *testing.T) {
-	doc, err := os.ReadFile("../../gormplugin/doc.go")
-	must(t, err)
-	source, err := os.ReadFile("../internal/gormtest/migrate.go")
-	must(t, err)
-	code := regexp.MustCompile(`(?s)\ntype dialector struct.*?"sortkey\."\)\n}\n`).FindString(string(source))
-	if text := regexp.MustCompile(`(?m)^//\t?`).ReplaceAllString(string(doc), ""); code == "" || !strings.Contains(text, code) {
-		t.Errorf("the documentation of gormplugin lacks this code:\n%s", code)
-	}
 }

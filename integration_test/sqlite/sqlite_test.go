@@ -51,6 +51,7 @@ func TestPublicIDs(t *testing.T)         { runOne(t, gormtest.PublicIDs) }
 func TestForeignKeyTypes(t *testing.T)   { runOne(t, gormtest.ForeignKeyTypes) }
 func TestStringForeignKeys(t *testing.T) { runOne(t, gormtest.StringForeignKeys) }
 func TestCheckNewest(t *testing.T)       { runOne(t, gormtest.CheckNewest) }
+func TestDomains(t *testing.T)           { runOne(t, gormtest.Domains) }
 
 func runOne(t *testing.T, f gormtest.Function) {
 	t.Parallel()

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 
+	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/sqltypes"
@@ -322,37 +322,37 @@ func (k *Kind) columnTags(t *testing.T, g *database) {
 	}
 }
 
-// Models with columns of the domains of schema sortkey. A tag can't have variables, so each
-// domain has a model. AutoMigrate compares a default with its text in Postgres, so a tag with
-// a node number has a space after the comma.
+// Models with columns of the domains of schema sortkey, and defaults. AutoMigrate compares a
+// default with its text in Postgres, so a tag with a node number has a space after the comma.
 type (
 	domainSnowflake struct {
-		ID       idtype.Snowflake `gorm:"type:sortkey.snowflake"`
+		ID       idtype.Snowflake
 		Name     string
-		ParentID *idtype.Snowflake `gorm:"type:sortkey.snowflake"`
+		ParentID *idtype.Snowflake
 		Parent   *domainSnowflake
-		Made     idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake()"`
+		Made     idtype.Snowflake `gorm:"default:sortkey.next_snowflake()"`
 	}
 	domainSno struct {
-		ID       idtype.Sno `gorm:"type:sortkey.sno"`
+		ID       idtype.Sno
 		Name     string
-		ParentID *idtype.Sno `gorm:"type:sortkey.sno"`
+		ParentID *idtype.Sno
 		Parent   *domainSno
-		Made     idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(0, 1)"`
+		Made     idtype.Sno `gorm:"default:sortkey.next_sno(0, 1)"`
 	}
 	domainSnoText struct {
-		ID       sqltypes.SnoText `gorm:"type:sortkey.sno_as_text"`
+		ID       sqltypes.SnoText
 		Name     string
-		ParentID *sqltypes.SnoText `gorm:"type:sortkey.sno_as_text"`
+		ParentID *sqltypes.SnoText
 		Parent   *domainSnoText
-		Made     sqltypes.SnoText `gorm:"type:sortkey.sno_as_text;default:sortkey.sno_text(sortkey.next_sno())"`
+		Made     sqltypes.SnoText `gorm:"default:sortkey.sno_text(sortkey.next_sno())"`
 	}
 )
 
 // A model can have columns of domains: AutoMigrate creates them, the plugin fills the keys,
 // and the database fills the columns that have defaults.
-func domains(t *testing.T, g *database) {
+func domainDefaults(t *testing.T, g *database) {
 	g.use(t, bindings(t)...)
+	must(t, g.real.Use(gormplugin.Domains{}))
 	domainModel(t, g, &domainSnowflake{}, "snowflake")
 	domainModel(t, g, &domainSno{}, "sno")
 	domainModel(t, g, &domainSnoText{}, "sno_as_text")
@@ -366,8 +366,7 @@ func domainModel(t *testing.T, g *database, model any, domain string) {
 	must(t, stmt.Parse(blank()))
 	table := stmt.Schema.Table
 	for _, column := range []string{"id", "parent_id", "made"} {
-		query := g.Raw("select format_type(atttypid, atttypmod) as type from pg_attribute where attrelid = ?::regclass and attname = ?", table, column)
-		plucks(t, table+"."+column, query, "type", "sortkey."+domain)
+		equal(t, table+"."+column, typeOf(t, g, table, column), "sortkey."+domain)
 	}
 
 	field := func(m any, name string) reflect.Value { return reflect.ValueOf(m).Elem().FieldByName(name) }
@@ -389,49 +388,107 @@ func domainModel(t *testing.T, g *database, model any, domain string) {
 	err := g.Table(table).Where("name = ?", "child").Update("parent_id", reflect.Zero(field(child, "ID").Type()).Interface()).Error
 	fails(t, domain+": zero ID", err, nil, "23514")
 
-	// GORM repeats ALTER TABLE for each column but the key, because it compares the
-	// domain's name with the base type's. The statement takes an exclusive lock and drops
-	// the columns' statistics, but rewrites no rows.
-	must(t, g.Exec(fmt.Sprintf("CREATE INDEX ON %s (parent_id)", table)).Error)
-	var files []string
-	list := "select relname || ' ' || pg_relation_filenode(oid) as file from pg_class where relname like ? || '%' and relkind in ('r', 'i') order by 1"
-	must(t, g.Raw(list, table).Scan(&files).Error)
-	equal(t, domain+": the table and its indexes", len(files), 3)
-	statistics := g.Table("pg_stats").Where("tablename = ?", table).Order("attname").Session(&gorm.Session{})
-	must(t, g.Exec("ANALYZE "+table).Error)
-	plucks(t, domain+": columns with statistics", statistics, "attname", "id", "made", "name", "parent_id")
-	alter := fmt.Sprintf(`ALTER TABLE "%s" ALTER COLUMN `, table)
-	want := []string{
-		fmt.Sprintf(`%s"parent_id" TYPE sortkey.%s USING "parent_id"::sortkey.%[2]s`, alter, domain),
-		fmt.Sprintf(`%s"made" TYPE sortkey.%s USING "made"::sortkey.%[2]s`, alter, domain),
-		alter + `"made" SET DEFAULT ` + stmt.Schema.LookUpField("made").DefaultValue,
+	equal(t, domain+": a second AutoMigrate", alterations(t, g, blank()), nil)
+}
+
+// typeOf returns the type of a column in Postgres.
+func typeOf(t *testing.T, g *database, table, column string) string {
+	t.Helper()
+	var got string
+	must(t, g.Raw("select format_type(atttypid, atttypmod) from pg_attribute where attrelid = ?::regclass and attname = ?", table, column).Scan(&got).Error)
+	return got
+}
+
+// The models of the test of domains.
+type (
+	// A parcel has each ID type. The tags say which column type it gets in Postgres.
+	parcel struct {
+		ID       idtype.SnowflakeOf[parcel]                    `want:"sortkey.snowflake"`
+		SI       idtype.SnowflakeSI                            `want:"sortkey.snowflake_si" gorm:"not null"`
+		Short    idtype.UID60                                  `want:"sortkey.uid60" gorm:"idgen;uniqueIndex"`
+		Spread   *idtype.Spread64                              `want:"sortkey.spread64"`
+		Sno      idtype.SnoOf[parcel]                          `want:"sortkey.sno"`
+		Text     sqltypes.SnoText                              `want:"sortkey.sno_as_text"`
+		UUID     idtype.UUID                                   `want:"sortkey.uuid7"`
+		Null     sql.Null[idtype.Sno]                          `want:"sortkey.sno"`
+		Optional sqltypes.Optional[sqltypes.Text[idtype.Sno]]  `want:"sortkey.sno_as_text"`
+		Own      sqltypes.Optional[idtype.UUIDOf[parcel]]      `want:"sortkey.uuid7"`
+		Plain    idtype.Snowflake                              `want:"bigint" gorm:"type:bigint"`
+		Digits   sqltypes.Text[idtype.Snowflake]               `want:"text"`
+		Bytes    sqltypes.SnoBytes                             `want:"bytea"`
+		Count    int64                                         `want:"bigint"`
+		ParentID sqltypes.Optional[idtype.SnowflakeOf[parcel]] `want:"sortkey.snowflake"`
+		Parent   *parcel                                       `want:"-"`
 	}
-	equal(t, domain+": a second AutoMigrate", alterations(t, g, blank()), want)
-	plucks(t, domain+": files after it", g.Raw(list, table), "file", files...)
-	plucks(t, domain+": columns with statistics after it", statistics, "attname", "id", "name")
-	must(t, g.Exec(fmt.Sprintf("CREATE VIEW %s_parents AS SELECT parent_id FROM %[1]s", table)).Error)
-	fails(t, domain+": AutoMigrate with a view", g.AutoMigrate(blank()), nil, "cannot alter type of a column used by a view")
 
-	// If the dialector declares the domains as aliases of the base types, GORM repeats nothing.
-	pool := must1(t, g.real.DB)
-	aware, err := gorm.Open(dialector{postgres.New(postgres.Config{Conn: pool}).(*postgres.Dialector)}, &gorm.Config{Logger: g.real.Logger})
+	// The earlier and the later version of a model.
+	earlierBox struct {
+		ID    idtype.Snowflake
+		Order idtype.Snowflake
+	}
+	laterBox struct {
+		ID    idtype.Snowflake
+		Order idtype.Snowflake `gorm:"not null"`
+		Label idtype.UID60
+		Named idtype.UID60 `gorm:"type:sortkey.uid60"`
+		Lists sqltypes.Array[idtype.Snowflake]
+	}
+)
+
+func (earlierBox) TableName() string { return "boxes" }
+func (laterBox) TableName() string   { return "boxes" }
+
+// The same models have columns of domains in Postgres, and of their base types in SQLite.
+func domains(t *testing.T, g *database) {
+	g.use(t, bindings(t)...)
+	must(t, g.real.Use(gormplugin.Domains{}))
+	must(t, g.AutoMigrate(&parcel{}))
+	equal(t, "a second AutoMigrate", alterations(t, g, &parcel{}), nil)
+
+	sno, uuid := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.MustParseUUID("0190163d-8694-739b-aea5-966c26f8ad91")
+	parent := parcel{SI: 1, Sno: idtype.SnoOf[parcel](sno), Text: sqltypes.TextOf(sno), UUID: uuid, Plain: 5, Digits: sqltypes.TextOf(idtype.Snowflake(6)), Bytes: sqltypes.SnoBytesOf(sno)}
+	must(t, g.Create(&parent).Error)
+	child := parent
+	spread := idtype.MustParseSpread64("9234567890120123")
+	child.ID, child.Short, child.Spread, child.ParentID = 0, 0, &spread, sqltypes.OptionalOf(parent.ID)
+	child.Null, child.Optional, child.Own = sql.Null[idtype.Sno]{V: sno, Valid: true}, sqltypes.OptionalOf(sqltypes.TextOf(sno)), sqltypes.OptionalOf(idtype.UUIDOf[parcel](uuid))
+	must(t, g.Create(&child).Error)
+	finds(t, "parcels", g.Order("id"), parent, child)
+	// A failed statement needs the dialector's savepoint and its translation of errors.
+	g.real.TranslateError = true
+	must(t, g.Transaction(func(tx *database) error {
+		fails(t, "the same parcel", tx.Transaction(func(tx *database) error {
+			return tx.Create(&parcel{ID: parent.ID, SI: 1, Sno: parent.Sno, Text: parent.Text, UUID: uuid}).Error
+		}), gorm.ErrDuplicatedKey, "")
+		return tx.Model(&parcel{}).Where("id = ?", child.ID).Update("count", 2).Error
+	}))
+	if !isPostgres(g) {
+		return
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[parcel]()) {
+		if want := f.Tag.Get("want"); want != "-" {
+			column := g.real.NamingStrategy.ColumnName("parcels", f.Name)
+			equal(t, column, typeOf(t, g, "parcels", column), want)
+		}
+	}
+	fails(t, "a zero ID", g.Model(&parcel{}).Where("id = ?", child.ID).Update("si", 0).Error, gorm.ErrCheckConstraintViolated, "")
+
+	// AutoMigrate adds columns of domains, but keeps the type of existing columns.
+	without := must1(t, g.real.DB)
+	bare, err := gorm.Open(g.dialector(without), &gorm.Config{Logger: g.real.Logger})
 	must(t, err)
-	equal(t, domain+": AutoMigrate", alterations(t, plain(aware, g.dialector), blank()), nil)
-	must(t, g.Exec("DROP VIEW "+table+"_parents").Error)
-}
-
-// A dialector is a copy of the dialector in the documentation of package gormplugin.
-type dialector struct{ *postgres.Dialector }
-
-func (d dialector) Migrator(db *gorm.DB) gorm.Migrator {
-	return migrator{d.Dialector.Migrator(db).(postgres.Migrator)}
-}
-
-type migrator struct{ postgres.Migrator }
-
-// GetTypeAliases returns the prefixes that a column type in a tag may have.
-func (m migrator) GetTypeAliases(name string) []string {
-	return append(slices.Clone(m.Migrator.GetTypeAliases(name)), "sortkey.")
+	must(t, bare.AutoMigrate(&earlierBox{}))
+	must(t, g.AutoMigrate(&laterBox{}))
+	for column, want := range map[string]string{"id": "bigint", "order": "bigint", "label": "sortkey.uid60", "named": "sortkey.uid60", "lists": "bigint[]"} {
+		equal(t, "boxes."+column, typeOf(t, g, "boxes", column), want)
+	}
+	equal(t, "a second AutoMigrate of boxes", alterations(t, g, &laterBox{}), nil)
+	// Another change of a column keeps its domain.
+	must(t, g.Exec("ALTER TABLE boxes ALTER label SET NOT NULL").Error)
+	equal(t, "AutoMigrate of NOT NULL", alterations(t, g, &laterBox{}), []string{`ALTER TABLE "boxes" ALTER COLUMN "label" DROP NOT NULL`})
+	equal(t, "boxes.label", typeOf(t, g, "boxes", "label"), "sortkey.uid60")
+	// A program without Domains alters only columns whose domain is in a tag.
+	equal(t, "AutoMigrate without Domains", alterations(t, plain(bare, g.dialector), &laterBox{}), []string{`ALTER TABLE "boxes" ALTER COLUMN "named" TYPE sortkey.uid60 USING "named"::sortkey.uid60`})
 }
 
 // DefaultNode is the node number of the defaults.
@@ -441,13 +498,14 @@ const DefaultNode = 1023
 // INSERT, and reads the default's value back.
 func domainDefaultKey(t *testing.T, g *database) {
 	type ticket struct {
-		ID   idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake()"`
+		ID   idtype.Snowflake `gorm:"default:sortkey.next_snowflake()"`
 		Name string
 	}
 	type note struct {
-		ID   idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(7)"`
+		ID   idtype.Sno `gorm:"default:sortkey.next_sno(7)"`
 		Name string
 	}
+	must(t, g.real.Use(gormplugin.Domains{}))
 	must(t, g.AutoMigrate(&ticket{}, &note{}))
 	start := time.Now().Add(-time.Minute) // the server's clock may differ
 	tickets, notes := []ticket{{Name: "a"}, {Name: "b"}}, []note{{Name: "a"}}
@@ -475,6 +533,7 @@ func zeroKeyGuards(t *testing.T, g *database) {
 		ID   idtype.SnoOf[dated] `gorm:"check:id <> '32323232-3232-3232-3232-323232323232'"`
 		Name string
 	}
+	must(t, g.real.Use(gormplugin.Domains{}))
 	g.real.TranslateError = true
 	for name, row := range map[string]any{"CHECK": &checked{}, "CHECK of a Sno": &checkedSno{}, "domain": &domainSnowflake{}, "domain of a Sno": &domainSno{}} {
 		must(t, g.AutoMigrate(row))

@@ -123,8 +123,11 @@ var (
 	// Arrays needs Postgres.
 	Arrays = function(arrays)
 
-	// The tests of domains need Postgres with the project's SQL.
-	Domains          = function(domains)
+	// Domains needs the project's SQL on Postgres.
+	Domains = function(domains)
+
+	// The tests of domains with defaults need Postgres with the project's SQL.
+	DomainDefaults   = function(domainDefaults)
 	DomainDefaultKey = function(domainDefaultKey)
 	ZeroKeyGuards    = function(zeroKeyGuards)
 )
