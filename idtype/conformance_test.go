@@ -443,6 +443,13 @@ func (f format) testVectors(t *testing.T) {
 			if b, _ := json.Marshal(id); string(b) != v.JSON {
 				t.Errorf("JSON = %s, want %s", b, v.JSON)
 			}
+			schema := any(id)
+			if alias, ok := schema.(interface{ JSONSchemaAlias() any }); ok {
+				schema = alias.JSONSchemaAlias()
+			}
+			if isNumber := reflect.TypeOf(schema).Kind() == reflect.Int64; v.JSON != jsonNull && isNumber == strings.HasPrefix(v.JSON, `"`) {
+				t.Errorf("JSONSchemaAlias = %#v, want the kind of the JSON %s", schema, v.JSON)
+			}
 			if sv, _ := id.Value(); fmt.Sprint(sv) != v.SQL {
 				t.Errorf("Value = %v, want %s", sv, v.SQL)
 			}

@@ -307,6 +307,10 @@ func (id *Sno) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
+// JSONSchemaAlias returns a string, because the JSON is one. Package
+// github.com/invopop/jsonschema calls it.
+func (Sno) JSONSchemaAlias() any { return "" }
+
 // isUUIDText reports whether a text can be a UUID's. The text of a Sno can't, not even with
 // a model's prefix, because a prefix has no hyphen.
 func isUUIDText(b []byte) bool { return len(b) == uuidTextSize && b[8] == '-' }

@@ -276,6 +276,10 @@ func (id *Snowflake) UnmarshalJSON(b []byte) error {
 	return unmarshalIntegerJSON(id, &snowflakeKind, snowflakeKind.text, b)
 }
 
+// JSONSchemaAlias returns a string, because the JSON is one. Package
+// github.com/invopop/jsonschema calls it.
+func (Snowflake) JSONSchemaAlias() any { return "" }
+
 // Value returns the column's int64. If the number is negative, it returns [ErrRange],
 // because Scan could not read the number back.
 func (id Snowflake) Value() (driver.Value, error) { return snowflakeKind.value(int64(id)) }

@@ -246,6 +246,10 @@ func (id *Spread64) UnmarshalJSON(b []byte) error {
 	return unmarshalIntegerJSON(id, &spread64Kind, spread64Kind.text, b)
 }
 
+// JSONSchemaAlias returns a string, because the JSON is one. Package
+// github.com/invopop/jsonschema calls it.
+func (Spread64) JSONSchemaAlias() any { return "" }
+
 // Value returns the column's int64, which is negative for half of the IDs. It keeps
 // reserved bits, so a program can write back every number that Scan accepts.
 func (id Spread64) Value() (driver.Value, error) { return int64(id), nil }

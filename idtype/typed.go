@@ -278,14 +278,17 @@ func (id *Typed[P, T]) UnmarshalBinary(b []byte) error {
 // MarshalJSON returns T's JSON, or the text with the model's prefix in quotes. It returns
 // null for the zero ID. If the number is out of T's range, it returns [ErrRange].
 func (id Typed[P, T]) MarshalJSON() ([]byte, error) {
-	m := traitsOf[P]()
 	switch {
 	case id == 0:
 		return []byte(jsonNull), nil
-	case m.prefix == "" && kindOf[T]() == &snowflakeSIKind:
-		return id.AppendText(nil) // a number
+	case id.jsonIsNumber():
+		return id.AppendText(nil)
 	}
-	return quote(id.AppendText, len(m.prefix)+maxIntegerText)
+	return quote(id.AppendText, len(traitsOf[P]().prefix)+maxIntegerText)
+}
+
+func (Typed[P, T]) jsonIsNumber() bool {
+	return traitsOf[P]().prefix == "" && kindOf[T]() == &snowflakeSIKind
 }
 
 // UnmarshalJSON accepts what T's UnmarshalJSON accepts. If the model has a prefix, a text
@@ -296,6 +299,15 @@ func (id *Typed[P, T]) UnmarshalJSON(b []byte) error {
 		return typedError[P](k.name, err)
 	}
 	return nil
+}
+
+// JSONSchemaAlias returns a string or an int64, as the JSON is. Package
+// github.com/invopop/jsonschema calls it.
+func (id Typed[P, T]) JSONSchemaAlias() any {
+	if id.jsonIsNumber() {
+		return int64(0)
+	}
+	return ""
 }
 
 // Value returns the column's int64, as T's Value does: without the model's prefix.

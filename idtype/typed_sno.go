@@ -189,6 +189,10 @@ func (id *TypedSno[P]) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
+// JSONSchemaAlias returns a string, because the JSON is one. Package
+// github.com/invopop/jsonschema calls it.
+func (TypedSno[P]) JSONSchemaAlias() any { return "" }
+
 // Value returns the 36 characters of [Sno.UUID], without the model's prefix. If the ID has
 // a metabyte other than its model's, it returns [ErrRange].
 func (id TypedSno[P]) Value() (driver.Value, error) {

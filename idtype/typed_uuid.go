@@ -182,6 +182,10 @@ func (id *TypedUUID[P]) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
+// JSONSchemaAlias returns a string, because the JSON is one. Package
+// github.com/invopop/jsonschema calls it.
+func (TypedUUID[P]) JSONSchemaAlias() any { return "" }
+
 // Value returns the 36 characters of the UUID, as [UUID.Value] does.
 func (id TypedUUID[P]) Value() (driver.Value, error) { return UUID(id).Value() }
 

@@ -252,6 +252,10 @@ func (id *UID60) UnmarshalJSON(b []byte) error {
 	return unmarshalIntegerJSON(id, &uid60Kind, uid60Kind.text, b)
 }
 
+// JSONSchemaAlias returns a string, because the JSON is one. Package
+// github.com/invopop/jsonschema calls it.
+func (UID60) JSONSchemaAlias() any { return "" }
+
 // Value returns the column's int64. If the number is negative or above 2^60-1, it returns
 // [ErrRange], because Scan could not read the number back.
 func (id UID60) Value() (driver.Value, error) { return uid60Kind.value(int64(id)) }

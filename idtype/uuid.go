@@ -239,6 +239,10 @@ func (id *UUID) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
+// JSONSchemaAlias returns a string, because the JSON is one. Package
+// github.com/invopop/jsonschema calls it.
+func (UUID) JSONSchemaAlias() any { return "" }
+
 // Value returns the 36 characters. It returns a string, because each driver stores 16 raw
 // bytes differently, and GORM would expand them to 16 numbers in an IN list.
 func (id UUID) Value() (driver.Value, error) { return id.String(), nil }

@@ -97,6 +97,10 @@ func (v *Optional[T]) UnmarshalJSON(b []byte) error {
 	return unmarshalJSON(&v.ID, b)
 }
 
+// JSONSchemaAlias returns the ID, whose JSON v has unless it is null. Package
+// github.com/invopop/jsonschema calls it.
+func (v Optional[T]) JSONSchemaAlias() any { return v.ID }
+
 // Value returns the ID's Value, or NULL if v holds no ID.
 func (v Optional[T]) Value() (driver.Value, error) {
 	if v.IsZero() {

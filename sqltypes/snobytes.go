@@ -62,6 +62,9 @@ func (v *SnoBytes) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+// JSONSchemaAlias returns the ID, whose JSON v has. Package github.com/invopop/jsonschema calls it.
+func (v SnoBytes) JSONSchemaAlias() any { return v.ID }
+
 // Value returns the 10 bytes.
 func (v SnoBytes) Value() (driver.Value, error) { return v.ID.MarshalBinary() }
 

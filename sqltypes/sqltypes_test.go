@@ -96,6 +96,9 @@ func testMethods(t *testing.T, v value, text, jsonText string, sqlValue driver.V
 	if got, err := json.Marshal(zero); err != nil || string(got) != "null" {
 		t.Errorf("%T: JSON of zero = %s, %v, want null", v, got, err)
 	}
+	if got, want := v.(interface{ JSONSchemaAlias() any }).JSONSchemaAlias(), reflect.ValueOf(v).FieldByName("ID").Interface(); got != want {
+		t.Errorf("%T: JSONSchemaAlias = %v, want the ID %v", v, got, want)
+	}
 	// JSON uses the text of a map key.
 	if got, err := json.Marshal(reflecttest.MapOf(v, 1)); err != nil || string(got) != `{"`+text+`":1}` {
 		t.Errorf("%T: JSON of a map = %s, %v", v, got, err)

@@ -84,6 +84,9 @@ func (v *Text[T]) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+// JSONSchemaAlias returns the ID, whose JSON v has. Package github.com/invopop/jsonschema calls it.
+func (v Text[T]) JSONSchemaAlias() any { return v.ID }
+
 // Value returns the ID's text as a string, without a prefix. If the ID is outside its
 // format's range, and therefore has no text, it returns an error.
 func (v Text[T]) Value() (driver.Value, error) {
