@@ -6,6 +6,8 @@
 //   - bun_test.go: models of bun, the columns that bun creates, and nullable keys
 //   - binding_test.go: oapi-codegen, gorilla/schema, go-querystring, mapstructure and swag read
 //     and write IDs in parameters and documents
+//   - converters_test.go: jinzhu/copier, go-playground/form and hertz need functions, which the page shows
+//   - schema_test.go: the schemas of invopop/jsonschema and google/jsonschema-go accept the JSON of IDs
 //   - typeid_test.go: a UUIDOf has the same text as in the reference implementation of TypeID
 //
 // The packages ent, graph and proto below test ent, gqlgen and protocol buffers. They generate
