@@ -118,7 +118,7 @@
 //
 // Fill waits as long as the format's rate requires. For Fill, MaxWait limits only the time
 // in which no call gets an ID. Waiting calls sleep, and are served in order of arrival. In
-// each turn, a Fill takes at most one unit's numbers.
+// each turn, a Fill takes at most one unit's numbers. A [UUIDGenerator] never waits.
 //
 // If the clock of a [SnoGenerator] steps back, the generator toggles the tick-tock bit of
 // its IDs and continues. It waits only if the clock steps back again, behind the last ID

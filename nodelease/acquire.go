@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"time"
 )
@@ -38,16 +39,19 @@ const (
 // life of the claim. If the store grants a number after Acquire has failed, the number is
 // released in the background.
 func Acquire(ctx context.Context, store Store, pool Pool, o Options) (*Keeper, error) {
-	o, err := check(pool, o)
+	o, err := check(store, pool, o)
 	if err != nil {
 		return nil, err
 	}
 	return acquire(ctx, store, pool, o, o.unique())
 }
 
-// check validates the pool and the options, and returns the options with defaults
-// filled in.
-func check(pool Pool, o Options) (Options, error) {
+// check validates the store, the pool and the options, and returns the options with
+// defaults filled in.
+func check(store Store, pool Pool, o Options) (Options, error) {
+	if v := reflect.ValueOf(store); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return o, fmt.Errorf("nodelease: the Store is nil; create one, for example with pglease.New: %w", ErrMisconfigured)
+	}
 	if err := pool.Validate(); err != nil {
 		return o, err
 	}

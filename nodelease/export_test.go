@@ -26,6 +26,15 @@ func (k *Keeper) Copy(store Store, o Options, earlier time.Duration) (*Keeper, e
 	return other.start(), nil
 }
 
+// ReadySuccessor returns the result of a call that waits for the claim after a lost one, although
+// that claim is there already and the deadline is over.
+func (g *Generator[T]) ReadySuccessor(ctx context.Context, lost *Keeper, deadline time.Time) error {
+	old := &tenure[T]{keeper: lost, next: make(chan struct{})}
+	close(old.next)
+	_, err := g.successor(ctx, old, deadline)
+	return err
+}
+
 // Copy returns a Generator with the claim of g; see [Keeper.Copy]. It builds a generator for
 // the claim, which knows the time of the newest ID.
 func (g *Generator[T]) Copy(store Store, o Options, earlier time.Duration, newest int64, build func(idtype.Lease) (idtype.Generator[T], error)) (*Generator[T], error) {

@@ -16,6 +16,7 @@ func NewSnowflakeGenerator(ctx context.Context, store Store, c idtype.SnowflakeC
 	if err := checkConfig("SnowflakeConfig", c.Options, "Datacenter and Worker", c.Datacenter != 0 || c.Worker != 0); err != nil {
 		return nil, err
 	}
+	o = o.serial()
 	return newGenerator(ctx, store, ForSnowflake(c.Layout), o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
 		c.Lease, c.Clock = l, o.Clock
 		return idtype.NewSnowflakeGenerator(c)
@@ -30,6 +31,7 @@ func NewSnowflakeSIGenerator(ctx context.Context, store Store, c idtype.Snowflak
 	if err := checkConfig("SnowflakeSIConfig", c.Options, "Machine", c.Machine != 0); err != nil {
 		return nil, err
 	}
+	o = o.serial()
 	return newGenerator(ctx, store, ForSnowflakeSI(c.Layout), o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.SnowflakeSI], error) {
 		c.Lease, c.Clock = l, o.Clock
 		return idtype.NewSnowflakeSIGenerator(c)
@@ -44,6 +46,7 @@ func NewSpread64Generator(ctx context.Context, store Store, c idtype.Spread64Con
 	if err := checkConfig("Spread64Config", c.Options, "Generator", c.Generator != 0); err != nil {
 		return nil, err
 	}
+	o = o.serial()
 	return newGenerator(ctx, store, ForSpread64(c.Cluster), o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Spread64], error) {
 		c.Lease, c.Clock = l, o.Clock
 		return idtype.NewSpread64Generator(c)
@@ -77,6 +80,7 @@ func NewSnoGenerator(ctx context.Context, store Store, c idtype.SnoConfig, o Opt
 		c.Partition = &p
 		pool = ForSnoRanges(p, c.Ranges)
 	}
+	o = o.serial()
 	g, err := newGenerator(ctx, store, pool, o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Sno], error) {
 		c.Lease, c.Clock = l, o.Clock
 		return idtype.NewSnoGenerator(c)

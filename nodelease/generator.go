@@ -49,7 +49,7 @@ func NewGenerator[T any, G idtype.Generator[T]](ctx context.Context, store Store
 const defaultMaxWait = time.Second
 
 func newGenerator[T any](ctx context.Context, store Store, pool Pool, o Options, maxWait time.Duration, build func(idtype.Lease) (idtype.Generator[T], error)) (*Generator[T], error) {
-	o, err := check(pool, o)
+	o, err := check(store, pool, o)
 	if err != nil {
 		return nil, err
 	}

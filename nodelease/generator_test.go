@@ -63,6 +63,30 @@ func TestGenerator(t *testing.T) {
 	})
 }
 
+// A call takes the next claim if it is there, even if its time is over or its context done.
+func TestReadySuccessor(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g := generator(t, store, pool(2), nodelease.Options{})
+		lost := acquire(t, store, pool(2), nodelease.Options{})
+		store.set(func(_ context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			if c.what == "Renew" && c.claim.Number == lost.Number() {
+				return nodelease.Claim{}, errDown
+			}
+			return do()
+		})
+		<-lost.Lost()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for i := range 50 {
+			if err := g.ReadySuccessor(ctx, lost, time.Now().Add(-time.Second)); err != nil {
+				t.Fatalf("call %d: %v", i, err)
+			}
+		}
+		closes(t, g)
+	})
+}
+
 // With SingleClaim a loss is permanent, and the error has its reason.
 func TestGeneratorLoss(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
+
+	"github.com/sortkey/sortkey/idtype"
 )
 
 // Options configure a claim. The zero value suits most programs.
@@ -27,7 +30,9 @@ type Options struct {
 	// refused, the claim is lost like in an outage of the store, and the errors wrap
 	// [ErrClockSkew]. A negative value means no limit.
 	MaxSkew time.Duration
-	// Clock must be the generator's clock. Nil means the system clock.
+	// Clock must be the generator's clock. Nil means the system clock. The constructors of
+	// the formats, such as [NewSnowflakeGenerator], call it one goroutine at a time. Otherwise
+	// the Keeper calls it while the generator does.
 	Clock func() time.Time
 	// Holder names the holder for people who inspect the store, in at most 200 bytes of
 	// printable UTF-8. The default is the host name and the process ID.
@@ -52,13 +57,26 @@ const (
 	maxHolder = 200
 )
 
+// serial returns the options with a Clock that is called one goroutine at a time.
+func (o Options) serial() Options {
+	if clock := o.Clock; clock != nil {
+		var mu sync.Mutex
+		o.Clock = func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return clock()
+		}
+	}
+	return o
+}
+
 // normal returns the options with defaults filled in, or an error if one is invalid.
 func (o Options) normal() (Options, error) {
 	if o.TTL == 0 {
 		o.TTL = defaultTTL
 	}
 	if o.TTL < minTTL || o.TTL > maxTTL {
-		return o, fmt.Errorf("nodelease: Options.TTL: %v is out of range; want %v to %v", o.TTL, minTTL, maxTTL)
+		return o, fmt.Errorf("nodelease: Options.TTL: %v is out of range; want %v to %v: %w", o.TTL, minTTL, maxTTL, idtype.ErrConfig)
 	}
 	if o.Wait == 0 {
 		o.Wait = 2 * o.TTL
@@ -67,7 +85,7 @@ func (o Options) normal() (Options, error) {
 	case o.MaxSkew == 0:
 		o.MaxSkew = defaultMaxSkew
 	case o.MaxSkew > 0 && o.MaxSkew < minMaxSkew:
-		return o, fmt.Errorf("nodelease: Options.MaxSkew: %v is too short, because the duration of a call counts as skew; want at least %v, or a negative value for no limit", o.MaxSkew, minMaxSkew)
+		return o, fmt.Errorf("nodelease: Options.MaxSkew: %v is too short, because the duration of a call counts as skew; want at least %v, or a negative value for no limit: %w", o.MaxSkew, minMaxSkew, idtype.ErrConfig)
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -80,7 +98,7 @@ func (o Options) normal() (Options, error) {
 		o.Holder = fmt.Sprintf("%.100s, process %d", host, os.Getpid())
 	}
 	if len(o.Holder) > maxHolder || !printable(o.Holder) {
-		return o, fmt.Errorf("nodelease: Options.Holder: want at most %d bytes of printable UTF-8, got %d bytes: %.50q", maxHolder, len(o.Holder), o.Holder)
+		return o, fmt.Errorf("nodelease: Options.Holder: want at most %d bytes of printable UTF-8, got %d bytes: %.50q: %w", maxHolder, len(o.Holder), o.Holder, idtype.ErrConfig)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

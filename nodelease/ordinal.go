@@ -14,47 +14,36 @@ import (
 // to count-1. Several StatefulSets that write to the same tables need ranges of numbers
 // that don't overlap, such as first 0 and 512 with a count of 512 each.
 //
-// The ordinal is the value of the environment variable env, or, if that isn't set or env is
-// "", the number at the end of the host name: 7 for shop-7. In a StatefulSet the host name
-// is the name of the pod, and POD_INDEX can be set from the label
-// apps.kubernetes.io/pod-index. Pods of a Deployment have no ordinals. There is no default:
+// The ordinal is the value of the environment variable env: a number, or the name of a pod of a
+// StatefulSet, such as shop-7. Set it from the label apps.kubernetes.io/pod-index or from
+// metadata.name. HOSTNAME has the name of the pod, too, but elsewhere a host name can end in a
+// number that other hosts also have. Pods of a Deployment have no ordinals. There is no default:
 // without a valid ordinal, Ordinal returns an error that wraps [idtype.ErrNode].
 func Ordinal(env string, first, count int) (int, error) {
-	return ordinal(env, first, count, os.LookupEnv, os.Hostname)
-}
-
-func ordinal(env string, first, count int, lookup func(string) (string, bool), hostname func() (string, error)) (int, error) {
 	if first < 0 || count < 1 {
 		return 0, fmt.Errorf("nodelease: read the ordinal: want first from 0 and count from 1, got %d and %d: %w", first, count, idtype.ErrNode)
 	}
-	var text, source, remedy string
-	set := false
-	if env != "" {
-		text, set = lookup(env)
-		source = fmt.Sprintf("environment variable %s, which is %q", env, text)
-		remedy = "set it to the number of this instance, such as 7"
+	const remedy = "set it to the number of this instance, such as 7; in a StatefulSet, from the label apps.kubernetes.io/pod-index or from metadata.name"
+	if env == "" {
+		return 0, fmt.Errorf("nodelease: read the ordinal: the name of the environment variable is empty; pass one, such as POD_INDEX, and %s: %w", remedy, idtype.ErrNode)
 	}
-	if !set {
-		host, err := hostname()
-		if err != nil {
-			return 0, fmt.Errorf("nodelease: read the ordinal in the host name: %w: %w", err, idtype.ErrNode)
-		}
-		name, _, _ := strings.Cut(host, ".") // without the domain
-		if i := strings.LastIndexByte(name, '-'); i > 0 {
-			text = name[i+1:]
-		}
-		source = fmt.Sprintf("host name %q", host)
-		remedy = "run it in a StatefulSet, whose host names are like shop-7"
-		if env != "" {
-			remedy += ", or set the environment variable " + env
+	text := os.Getenv(env)
+	source := fmt.Sprintf("nodelease: read the ordinal in the environment variable %s, which is %q", env, text)
+	digits, named := text, false
+	if parts := strings.Split(strings.Split(text, ".")[0], "-"); len(parts) > 1 && parts[0] != "" {
+		digits, named = parts[len(parts)-1], true
+		if before := parts[len(parts)-2]; strings.Trim(before, "0123456789") == "" {
+			return 0, fmt.Errorf("%s: want a number, or a name that ends in one number, such as shop-7; %s: %w", source, remedy, idtype.ErrNode)
 		}
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(digits)
 	switch {
-	case err != nil || strconv.Itoa(n) != text || n < 0:
-		return 0, fmt.Errorf("nodelease: read the ordinal in the %s: want a number without leading zeros; %s: %w", source, remedy, idtype.ErrNode)
+	case err != nil || strconv.Itoa(n) != digits || n < 0:
+		return 0, fmt.Errorf("%s: want a number without leading zeros, or a name that ends in one, such as shop-7; %s: %w", source, remedy, idtype.ErrNode)
+	case n >= count && named:
+		return 0, fmt.Errorf("%s: want 0 to %d, the range of this program; raise count if the name is of a StatefulSet, or %s: %w", source, count-1, remedy, idtype.ErrNode)
 	case n >= count:
-		return 0, fmt.Errorf("nodelease: read the ordinal in the %s: want 0 to %d, the range of this program; raise count, or run fewer instances: %w", source, count-1, idtype.ErrNode)
+		return 0, fmt.Errorf("%s: want 0 to %d, the range of this program; raise count, or run fewer instances: %w", source, count-1, idtype.ErrNode)
 	}
 	return first + n, nil
 }

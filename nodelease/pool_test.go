@@ -3,11 +3,14 @@ package nodelease_test
 import (
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
 var base = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -113,12 +116,60 @@ func TestOptions(t *testing.T) {
 		{nodelease.Options{Holder: "a\xff"}, `"a\xff"`},
 	} {
 		store := new(faulty)
-		if k, err := nodelease.Acquire(t.Context(), store, pool(1), test.o); err == nil || !strings.Contains(err.Error(), test.says) {
+		if k, err := nodelease.Acquire(t.Context(), store, pool(1), test.o); !errors.Is(err, idtype.ErrConfig) || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("expected an error with %q, got %v, %v", test.says, k, err)
 		}
 		if len(store.calls) > 0 {
 			t.Errorf("%q: the store was called", test.says)
 		}
+	}
+}
+
+// A nil store is an error, also in a generator.
+func TestNilStore(t *testing.T) {
+	for _, store := range []nodelease.Store{nil, (*faulty)(nil)} {
+		_, err1 := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{})
+		_, err2 := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, nodelease.Options{})
+		for _, err := range []error{err1, err2} {
+			if !errors.Is(err, nodelease.ErrMisconfigured) || !strings.Contains(err.Error(), "the Store is nil; create one") {
+				t.Errorf("%T: %v", store, err)
+			}
+		}
+	}
+}
+
+// The generator and the renewals of its claim read the clock one at a time.
+func TestClockOneAtATime(t *testing.T) {
+	var reading, both atomic.Int32
+	clock := func() time.Time {
+		if reading.Add(1) > 1 {
+			both.Add(1)
+		}
+		time.Sleep(time.Millisecond)
+		reading.Add(-1)
+		return time.Now()
+	}
+	store := new(leasetest.Store)
+	o := nodelease.Options{Clock: clock, TTL: time.Second, Wait: -1}
+	g, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for g.Keeper().Stats().Renewals < 3 && t.Context().Err() == nil {
+				if _, err := g.Next(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := both.Load(); n > 0 {
+		t.Errorf("%d readings of the clock during another one", n)
 	}
 }
 

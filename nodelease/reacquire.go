@@ -127,14 +127,21 @@ func (g *Generator[T]) successor(ctx context.Context, t *tenure[T], deadline tim
 	}
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
+	var err error
 	select {
 	case <-t.next:
-		return g.current.Load(), nil
 	case <-g.closing.Done():
 		return nil, fmt.Errorf("nodelease: generator of pool %q: %w", g.pool.Name, ErrClosed)
 	case <-timer.C:
-		return nil, fmt.Errorf("%w (no other number within %v)", why, g.maxWait)
+		err = fmt.Errorf("%w (no other number within %v)", why, g.maxWait)
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		err = ctx.Err()
+	}
+	// If several channels are ready, select chooses one at random.
+	select {
+	case <-t.next:
+		return g.current.Load(), nil
+	default:
+		return nil, err
 	}
 }

@@ -198,7 +198,10 @@ func splitArray(text string) ([]element, error) {
 func cutElement(text string) (e element, after string, err error) {
 	quoted, ok := strings.CutPrefix(text, `"`)
 	if !ok {
-		end := strings.IndexAny(text+"}", special)
+		end := strings.IndexAny(text, special)
+		if end < 0 {
+			end = len(text)
+		}
 		e.text = text[:end]
 		switch {
 		case strings.HasPrefix(text, "{"):

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,6 +70,31 @@ func TestArray(t *testing.T) {
 }
 
 // NULL and an empty array are different values.
+// The memory for a scan is proportional to the number of elements.
+func TestLongArray(t *testing.T) {
+	for _, n := range []int{1000, 1_000_000} {
+		text := make([]byte, 0, 20*n)
+		for i := range n {
+			text = strconv.AppendInt(append(text, ','), 1<<60+int64(i), 10)
+		}
+		text[0] = '{'
+		text = append(text, '}')
+		var ids sqltypes.Array[idtype.Snowflake]
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := ids.Scan(string(text)); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if perID := (after.TotalAlloc - before.TotalAlloc) / uint64(n); perID > 150 {
+			t.Errorf("%d IDs: %d bytes allocated per ID, want at most 150", n, perID)
+		}
+		if len(ids) != n || ids[n-1] != idtype.Snowflake(1<<60+n-1) {
+			t.Errorf("%d IDs: got %d", n, len(ids))
+		}
+	}
+}
+
 func TestArrayZero(t *testing.T) {
 	var null sqltypes.Array[idtype.Sno]
 	if v, err := null.Value(); v != nil || err != nil {

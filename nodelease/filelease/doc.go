@@ -1,7 +1,7 @@
 // Package filelease is a [nodelease.Store] in a directory on a local disk, for node numbers
 // without a database or an ensemble:
 //
-//	n, err := nodelease.Ordinal("POD_INDEX", 0, 1024) // from the environment or the host name
+//	n, err := nodelease.Ordinal("POD_INDEX", 0, 1024) // 7 if the variable is 7 or shop-7
 //	...
 //	store := filelease.New("/var/lib/shop", filelease.Config{Numbers: []int{n}})
 //	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeConfig{}, nodelease.Options{})
@@ -29,8 +29,9 @@
 //
 // The authority is the kernel of the machine. A claim is a lock (flock) on a file, which
 // excludes all other processes and all other Stores. It lasts until the number is released,
-// until it wasn't renewed for ten TTLs, or until the process ends, even by kill -9. The
-// number of a suspended process stays held.
+// until it wasn't renewed for ten TTLs, or until the process ends, even by kill -9. After one
+// TTL without a renewal, another call of Claim of the same Store can take it. The number of a
+// suspended process stays held.
 //
 // A claim has a TTL of at most 3 s, so the holder writes its high-water mark about once a
 // second, and trusts the claim for 2.7 s after that. After a crash the number is free at

@@ -26,7 +26,8 @@ type Config struct {
 }
 
 // A Store is a [nodelease.Store] in a directory. Its claims last until they are released,
-// until they weren't renewed for ten TTLs, or until the process ends. A Store is safe for concurrent use, and needs no Close.
+// until they weren't renewed for ten TTLs, or until the process ends. After one TTL, another call
+// of Claim can take a claim of the Store. A Store is safe for concurrent use, and needs no Close.
 type Store struct {
 	dir     string
 	numbers []int

@@ -579,6 +579,30 @@ func TestNumbers(t *testing.T) {
 	})
 }
 
+// After a TTL without a renewal, the same Store grants the number again.
+func TestUnclaimedBySameStore(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		p := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+		store := New(t.TempDir(), Config{Numbers: []int{3}})
+		claim := func(holder string) (nodelease.Claim, error) {
+			now := time.Now().UnixMilli()
+			return store.Claim(t.Context(), p, nodelease.Request{Holder: holder, TTL: time.Minute, Now: now, Until: now})
+		}
+		if _, err := claim("first"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(maxTTL - time.Millisecond)
+		if _, err := claim("second"); !errors.Is(err, nodelease.ErrPoolExhausted) {
+			t.Errorf("before the end: want %v, got %v", nodelease.ErrPoolExhausted, err)
+		}
+		time.Sleep(2 * time.Millisecond)
+		if c, err := claim("second"); err != nil || c.Number != 3 || c.Term != 2 {
+			t.Errorf("after the end: want term 2 of number 3, got %+v, %v", c, err)
+		}
+		runtime.KeepAlive(store)
+	})
+}
+
 // A claim that isn't renewed ends after ten TTLs, also for other Stores: its holder may not
 // have received it.
 func TestUnclaimed(t *testing.T) {

@@ -58,7 +58,7 @@ func (c Config) normal() (Config, error) {
 		c.SessionTimeout = defaultSession
 	}
 	if c.SessionTimeout < minSession || c.SessionTimeout > maxSession {
-		return c, fmt.Errorf("zklease: Config.SessionTimeout: %v is out of range; want %v to %v", c.SessionTimeout, minSession, maxSession)
+		return c, fmt.Errorf("zklease: Config.SessionTimeout: %v is out of range; want %v to %v: %w", c.SessionTimeout, minSession, maxSession, nodelease.ErrMisconfigured)
 	}
 	if err := checkPath(c.Root); err != nil {
 		return c, err

@@ -29,7 +29,7 @@ var pathPattern = regexp.MustCompile(`^(/[^/\x00-\x1f\x7f]+)+$`)
 func checkPath(path string) error {
 	if !pathPattern.MatchString(path) || strings.HasPrefix(path, "/zookeeper") ||
 		slices.ContainsFunc(strings.Split(path, "/"), func(name string) bool { return name == "." || name == ".." }) {
-		return fmt.Errorf("zklease: Config.Root or Config.Roots: want the path of a znode such as %s, got %q", defaultRoot, path)
+		return fmt.Errorf("zklease: Config.Root or Config.Roots: want the path of a znode such as %s, got %q: %w", defaultRoot, path, nodelease.ErrMisconfigured)
 	}
 	return nil
 }

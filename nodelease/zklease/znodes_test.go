@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sortkey/sortkey/nodelease"
 )
 
 // A record is readable JSON, and decode accepts records that were edited by hand.
@@ -66,8 +68,8 @@ func TestConfig(t *testing.T) {
 		{Root: "x"}, {Root: "/"}, {Root: "/x/"}, {Root: "/x//y"}, {Root: "/x/../y"}, {Root: "/x\x00"}, {Root: "/zookeeper/x"},
 		{Roots: map[string]string{"p": "x"}},
 	} {
-		if _, err := Connect([]string{"127.0.0.1:1"}, bad); err == nil {
-			t.Errorf("%+v: expected an error, got none", bad)
+		if _, err := Connect([]string{"127.0.0.1:1"}, bad); !errors.Is(err, nodelease.ErrMisconfigured) {
+			t.Errorf("%+v: expected ErrMisconfigured, got %v", bad, err)
 		}
 	}
 	if _, err := Connect(nil, Config{}); err == nil {
