@@ -225,6 +225,10 @@ var allowed = []allowance{
 		func(d difference) bool {
 			return !d.encodes && d.adds() && d.column.array && d.isArray() && d.format == binaryFormat
 		}},
+	{"The JSON of an Array. pgx stores the literal of an array.",
+		func(d difference) bool {
+			return d.encodes && !d.refuses() && d.isJSON() && strings.HasPrefix(strings.TrimLeft(typename.OfValue(d.value), "*[]"), "sqltypes.Array[")
+		}},
 	{"IDs from their JSON. pgx passes the JSON text to Scan.",
 		func(d difference) bool { return !d.encodes && d.adds() && d.isJSON() && d.home != "" }},
 	{"JSON that isn't an ID's. As bytes, pgx takes any of ten bytes for a Sno, and as text, null for a UID60 and {} for an empty Array.",

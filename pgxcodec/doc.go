@@ -27,7 +27,9 @@
 // itself handles slices of slices, as arrays of several dimensions. The column type may
 // also be a domain over one in the table. [pgtype.Range] and [pgtype.Multirange] of the
 // bigint types map to int8range and int8multirange. Composite types can hold IDs wherever
-// pgx supports composite types. All query exec modes store the same value.
+// pgx supports composite types. All query exec modes store the same value, except in json and
+// jsonb columns; see below. A parameter that the codec refuses is an error before its statement is
+// sent; in a Batch, pgx then closes the connection.
 //
 // # Arrays in database/sql
 //
@@ -43,8 +45,13 @@
 // # JSON
 //
 // In a json or jsonb column, an ID inside a struct, map or slice is encoded by its
-// MarshalJSON method. An ID that is itself the argument is encoded by its Value
-// method, as pgx does with every [driver.Valuer].
+// MarshalJSON method, and so is a [sqltypes.Array]. An ID that is itself the argument is encoded by
+// its Value method, as pgx does with every [driver.Valuer].
+//
+// The exec modes exec and simple_protocol don't know that a parameter is JSON. As for an []int64, pgx
+// sends a list of IDs as the literal of an array: an empty one is stored as {}, an empty
+// object, and others are rejected. In these modes, and in database/sql, pass the result of
+// json.Marshal as a string.
 //
 // An ID in the forms above is scanned by its UnmarshalJSON method, for example from
 // doc->'owner'. The JSON null is NULL. In database/sql, which passes the JSON to Scan, scan

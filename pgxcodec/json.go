@@ -11,7 +11,8 @@ import (
 )
 
 // A jsonCodec is the codec of json or jsonb. It scans an ID, and a sqltypes.Array, with
-// UnmarshalJSON. pgx would call the Scan method with the JSON text.
+// UnmarshalJSON. pgx would call the Scan method with the JSON text. It encodes a sqltypes.Array
+// with MarshalJSON. pgx would store its Value, the literal of an array.
 type jsonCodec struct{ pgtype.Codec }
 
 func (c *jsonCodec) wrapped() pgtype.Codec { return c.Codec }
@@ -27,6 +28,25 @@ func (c *jsonCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any
 		return p
 	}
 	return &scanJSON{f, text, p}
+}
+
+func (c *jsonCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if v := reflect.Indirect(reflect.ValueOf(value)); v.IsValid() && isArray(v.Type()) {
+		if text := c.Codec.PlanEncode(m, oid, format, []byte(nil)); text != nil {
+			return encodeJSON{text}
+		}
+	}
+	return c.Codec.PlanEncode(m, oid, format, value)
+}
+
+type encodeJSON struct{ text pgtype.EncodePlan } // of a []byte
+
+func (p encodeJSON) Encode(value any, buf []byte) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return p.text.Encode(text, buf)
 }
 
 // registerJSON wraps the codec of json or jsonb and registers it, also for the elements of

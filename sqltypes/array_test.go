@@ -89,7 +89,7 @@ func TestLongArray(t *testing.T) {
 		if perID := (after.TotalAlloc - before.TotalAlloc) / uint64(n); perID > 150 {
 			t.Errorf("%d IDs: %d bytes allocated per ID, want at most 150", n, perID)
 		}
-		if len(ids) != n || ids[n-1] != idtype.Snowflake(1<<60+n-1) {
+		if len(ids) != n || ids[n-1] != idtype.Snowflake(1<<60)+idtype.Snowflake(n-1) {
 			t.Errorf("%d IDs: got %d", n, len(ids))
 		}
 	}

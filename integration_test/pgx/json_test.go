@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -74,4 +75,62 @@ func (r row) json(t *testing.T, conn *pgx.Conn) {
 			s.Errorf("%s as text: %+v, %v, want %+v", query, elem(fromText), err, wantDocuments)
 		}
 	}
+}
+
+// A list of IDs is stored in a jsonb column as JSON, but as the literal of an array by exec modes that don't
+// know the type of the parameter.
+func TestJSONArguments(t *testing.T) {
+	inEachMode(t, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+		unknown := mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol
+		text, err := json.Marshal(sqltypes.Array[idtype.Snowflake]{7})
+		pgtest.Must(t, err)
+		for _, column := range []string{"json", "jsonb"} {
+			_, err := conn.Exec(t.Context(), "create temp table documents_"+column+" (v "+column+")")
+			pgtest.Must(t, err)
+			insert := "insert into documents_" + column + " values ($1) returning v::text"
+			for _, c := range []struct {
+				v    any
+				want string // in modes that know the type
+				or   string // in the others; "": an error
+			}{
+				{[]idtype.Snowflake{}, "[]", "{}"},
+				{[]idtype.Snowflake{7}, `["7"]`, ""},
+				{sqltypes.Array[idtype.Snowflake]{}, "[]", "{}"},
+				{sqltypes.Array[idtype.Snowflake]{7, 8}, `["7","8"]`, ""},
+				{sqltypes.Array[idtype.SnowflakeOf[idtest.Order]]{7}, `["ord_7"]`, ""},
+				{ptr(sqltypes.Array[idtype.Snowflake]{7}), `["7"]`, ""},
+				{string(text), `["7"]`, `["7"]`},
+			} {
+				want := c.want
+				if unknown {
+					want = c.or
+				}
+				var got string
+				err := conn.QueryRow(t.Context(), insert, c.v).Scan(&got)
+				got = strings.ReplaceAll(got, " ", "")
+				if got != want || (err == nil) != (want != "") {
+					t.Errorf("%s, %T %v: got %s, %v, want %s", column, c.v, c.v, got, err, want)
+				}
+			}
+		}
+	})
+}
+
+// A refused argument of a batch closes the connection. Elsewhere, the connection stays.
+func TestRefusalInBatch(t *testing.T) {
+	inEachMode(t, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+		if mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
+			return // the codec doesn't know the type of the parameter
+		}
+		const query = "select $1::text"
+		if _, err := conn.Exec(t.Context(), query, idtype.Sno{9: 1}); err == nil || conn.IsClosed() {
+			t.Errorf("a statement: %v, closed: %t", err, conn.IsClosed())
+		}
+		var b pgx.Batch
+		b.Queue("select 1")
+		b.Queue(query, idtype.Sno{9: 1})
+		if err := conn.SendBatch(t.Context(), &b).Close(); err == nil || !conn.IsClosed() {
+			t.Errorf("a batch: %v, closed: %t", err, conn.IsClosed())
+		}
+	})
 }
