@@ -147,6 +147,6 @@
 // # Monitoring
 //
 // Stats returns the counters of a generator, and Remaining the time left in its format. If
-// SequenceOverflows keeps growing, the node is at the limit of its rate. If
-// ClockRegressions grows, the machine's clock is being set back.
+// OverflowTime grows by more than half a second per second, the node is at the limit of its
+// rate. If ClockRegressions grows, the machine's clock is being set back.
 package idtype

@@ -78,6 +78,9 @@ type GeneratorStats struct {
 	Minted            uint64 // IDs created
 	Waits             uint64 // waits of calls, for any reason; one Fill can wait several times
 	SequenceOverflows uint64 // units with fewer sequence numbers than requested
-	ClockRegressions  uint64 // steps of the clock back to an earlier unit
-	TickTocks         uint64 // steps back that a Sno generator handled with its tick-tock bit instead of waiting
+	// OverflowTime is the total length of these units. Its growth per second is the share
+	// of the time in which the generator is at the limit of its rate: 1 at most.
+	OverflowTime     time.Duration
+	ClockRegressions uint64 // steps of the clock back to an earlier unit
+	TickTocks        uint64 // steps back that a Sno generator handled with its tick-tock bit instead of waiting
 }

@@ -434,6 +434,7 @@ func (h *handle) report() GeneratorStats {
 	stats := s.stats
 	used := s.used(s.word.Load())
 	stats.Minted += uint64(used.end - used.begin)
+	stats.OverflowTime = time.Duration(stats.SequenceOverflows) * s.length
 	return stats
 }
 

@@ -50,6 +50,7 @@ var (
 
 // Stats holds the state of a claim.
 type Stats struct {
+	Pool     string // the name of the pool
 	Number   int
 	Term     int64
 	Age      time.Duration // time since the claim was requested
@@ -174,7 +175,7 @@ func (k *Keeper) Stats() Stats {
 	k.use().mu.Lock()
 	defer k.mu.Unlock()
 	s := k.stats
-	s.Number, s.Term, s.Age = k.number, k.term, time.Since(k.begun)
+	s.Pool, s.Number, s.Term, s.Age = k.pool.Name, k.number, k.term, time.Since(k.begun)
 	if k.err == nil {
 		s.Left = max(time.Until(k.trusted), 0)
 	}

@@ -50,7 +50,7 @@ func TestRenewals(t *testing.T) {
 		}
 		stats := k.Stats()
 		want := nodelease.Stats{
-			Number: 0, Term: 1, Age: time.Hour, Left: 27*time.Second - time.Since(last.at),
+			Pool: "snowflake", Number: 0, Term: 1, Age: time.Hour, Left: 27*time.Second - time.Since(last.at),
 			Renewals: uint64(len(renewals)), Skew: 90 * time.Second,
 		}
 		// The time of a request is in milliseconds.

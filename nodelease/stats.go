@@ -43,6 +43,7 @@ func (s *TotalStats) addIDs(generator any) {
 	s.Minted += more.Minted
 	s.Waits += more.Waits
 	s.SequenceOverflows += more.SequenceOverflows
+	s.OverflowTime += more.OverflowTime
 	s.ClockRegressions += more.ClockRegressions
 	s.TickTocks += more.TickTocks
 }

@@ -75,6 +75,7 @@ func (c counting) Stats() idtype.GeneratorStats { return *c.stats }
 // Each counter of the wrapped generators is summed, also if it changes after the loss.
 func TestGeneratorStatsOfEarlierClaims(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
+		number := func(v reflect.Value) uint64 { return v.Convert(reflect.TypeFor[uint64]()).Uint() } // of a counter or a duration
 		store := new(faulty)
 		var all []*idtype.GeneratorStats
 		g, err := nodelease.NewGenerator(t.Context(), store, pool(3), nodelease.Options{},
@@ -96,14 +97,15 @@ func TestGeneratorStatsOfEarlierClaims(t *testing.T) {
 			for _, stats := range all[len(all)-2:] {
 				counters := reflect.ValueOf(stats).Elem()
 				for i := range counters.NumField() {
-					counters.Field(i).SetUint(counters.Field(i).Uint() + 1)
+					field := counters.Field(i)
+					field.Set(reflect.ValueOf(number(field) + 1).Convert(field.Type()))
 				}
 			}
 		}
 		got := reflect.ValueOf(g.Stats().GeneratorStats)
 		for i := range got.NumField() {
-			if got.Field(i).Uint() != 2*losses {
-				t.Errorf("%s: want %d, got %d", got.Type().Field(i).Name, 2*losses, got.Field(i).Uint())
+			if n := number(got.Field(i)); n != 2*losses {
+				t.Errorf("%s: want %d, got %d", got.Type().Field(i).Name, 2*losses, n)
 			}
 		}
 		closes(t, g)
