@@ -106,7 +106,8 @@ func TestRules(t *testing.T) {
 			CREATE TABLE v (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7()); INSERT INTO v SELECT FROM generate_series(1, 100);
 			CREATE TABLE log (id uuid DEFAULT sortkey.next_sno(0, 7), t sortkey.snowflake); SELECT sortkey.reserve_node('sno', 7, 'x'); INSERT INTO log (t) SELECT id FROM t, generate_series(1, 2);
 			COMMENT ON TABLE t IS 'sortkey: ignored by no rule'`},
-		{name: "read-only", own: true, sql: `ALTER DATABASE DB SET default_transaction_read_only = on`, want: []string{"server-read-only warning primary: default_transaction_read_only is on"}},
+		{name: "read-only", own: true, sql: `ALTER DATABASE DB SET default_transaction_read_only = on`, want: []string{"server-read-only problem primary: default_transaction_read_only is on for the database or the server"}},
+		{name: "role that is read-only", own: true, sql: `ALTER ROLE CURRENT_USER IN DATABASE DB SET default_transaction_read_only = on`, want: []string{"server-read-only warning primary: default_transaction_read_only is on for this session"}},
 		{name: "clock", one: true, options: dbhealth.Options{Now: func() time.Time { return time.Now().Add(-10 * time.Second) }}, want: []string{`clock-skew problem the server's clock: 1\d(\.\d+)?s ahead of`}},
 		{name: "another schema", one: true, options: dbhealth.Options{Config: migrations.Config{Schema: "keys"}}, want: []string{"not-installed problem schema keys: "}},
 		{name: "migration", own: true, one: true, sql: `DELETE FROM sortkey.revision WHERE version = 5`, want: []string{"migration-missing problem schema sortkey: 8 of 9 migrations"}},
@@ -171,11 +172,15 @@ func TestRules(t *testing.T) {
 		{name: "no setting", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake())`,
 			want: []string{`node-missing problem column public\.t\.id: needs the setting sortkey\.node, which is missing → choose a number N .* ALTER DATABASE DB SET sortkey\.node = N`}},
 		{name: "unreserved number", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7), u bigint UNIQUE DEFAULT sortkey.next_snowflake(7))`, want: []string{"node-unreserved problem column public.t.id \\(and 1 more\\): uses unreserved number 7 "}},
-		{name: "computed number", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2))`, want: []string{"node-opaque warning node numbers: 1 default doesn't pass a literal"}},
+		{name: "computed number", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2)); CREATE DOMAIN d AS bigint DEFAULT sortkey.next_snowflake(pg_backend_pid() % 2)`,
+			want: []string{`node-opaque warning column public\.t\.id: doesn't pass a literal`, `node-opaque warning domain public\.d: doesn't pass a literal`}},
 		{name: "many numbers", sql: `DO $$ BEGIN EXECUTE 'CREATE TABLE t (id bigint PRIMARY KEY DEFAULT ' || (SELECT string_agg('sortkey.next_snowflake(7)', ' + ') FROM generate_series(1, 500)) || ')'; END $$`,
-			want: []string{"node-opaque warning node numbers: 1 default doesn't pass a literal"}},
+			want: []string{`node-opaque warning column public\.t\.id: doesn't pass a literal`}},
 
 		{name: "full pool", one: true, sql: `INSERT INTO sortkey.node_pool (name, size, layout) VALUES ('own', 1, 'l'); INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('own', 0, 'x')`, want: []string{"pool-exhausted problem pool own: 0 held, 1 reserved, 0 free"}},
+		{name: "full pool without claims", one: true, sql: `SELECT sortkey.reserve_node('spread64', n << 4 | 3, 'x') FROM generate_series(0, 63) n`,
+			want: []string{"pool-exhausted problem pool spread64-3: 64 reserved; no program has claimed a number, and none is free → release the reservations"}},
+		{name: "pool without claims, one number free", one: true, sql: `SELECT sortkey.reserve_node('spread64', n << 4 | 3, 'x') FROM generate_series(0, 62) n`},
 		{name: "claimed pool", one: true, sql: claims("own", 1, "'l'", 1), want: []string{"pool-exhausted problem pool own: 1 held, 0 reserved, 0 free: no other program can start → "}},
 		{name: "almost claimed pool", one: true, sql: claims("own", 6, "'l'", 5), want: []string{"pool-exhausted warning pool own: 5 held, 0 reserved, 1 free: a rolling deploy"}},
 		{name: "fence", one: true, sql: claimed + `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 minutes'`,
@@ -285,11 +290,11 @@ func TestRules(t *testing.T) {
 					pgtest.Must(t, err)
 				}
 				// Objects of the same names as the server's are not used.
-				if tt.name != "read-only" {
+				if !strings.HasSuffix(tt.name, "read-only") {
 					do("CREATE TEMP TABLE pg_class (oid oid); SET search_path = pg_temp, public, pg_catalog")
 				}
 				got := find(t, pool, tt.options)
-				if tt.name != "read-only" {
+				if !strings.HasSuffix(tt.name, "read-only") {
 					do("DROP TABLE pg_temp.pg_class") // the server may drop it later than the next test begins
 				}
 				matches := func(finding, pattern string) bool {
@@ -437,5 +442,71 @@ func TestViews(t *testing.T) {
 			want[i].Area = ""
 		}
 		same("the log of metrics", logged, want)
+	})
+}
+
+// Names that aren't UTF-8 are escaped in findings, lists and metrics.
+func TestNamesOfOtherEncodings(t *testing.T) {
+	t.Parallel()
+	binary := pgtest.Command(t)
+	pgtest.One(t, func(t *testing.T, server *pgtest.DB) {
+		db := *server
+		db.Name += "_ascii"
+		db.URL = strings.Replace(server.URL, "/"+server.Name, "/"+db.Name, 1)
+		server.Exec(t, "CREATE DATABASE "+db.Name+" TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'")
+		t.Cleanup(func() {
+			_, err := server.SQL(t).ExecContext(context.Background(), "DROP DATABASE "+db.Name+" WITH (FORCE)")
+			pgtest.Must(t, err)
+		})
+		pool := db.SQL(t)
+		pgtest.Must(t, migrations.Up(t.Context(), pool, migrations.Config{}))
+		const table = `public."k\xe4ufe"`
+		db.Exec(t, `
+			CREATE TABLE "k`+"\xe4"+`ufe" (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+			CREATE TABLE "rest`+"\xff"+`" PARTITION OF "k`+"\xe4"+`ufe" DEFAULT;
+			INSERT INTO "k`+"\xe4"+`ufe" VALUES (1);
+			SELECT sortkey.manage_partitions('"k`+"\xe4"+`ufe"', '1 day', format => 'snowflake'), sortkey.reserve_node('snowflake', 7, '`+"\xfc"+`ber');
+			COMMENT ON TABLE "k`+"\xe4"+`ufe" IS 'sortkey: ignore partition-horizon'`)
+
+		report, err := dbhealth.New(pool, dbhealth.Options{}).Run(t.Context())
+		pgtest.Must(t, err)
+		levels := map[string]string{}
+		for _, f := range report.Findings {
+			if f.Subject == table && f.Level != dbhealth.OK {
+				levels[f.ID] = string(f.Level) + " " + f.Suppressed
+			}
+		}
+		if levels["partition-default"] != "warning " || levels["partition-horizon"] != "problem by the comment on the table" {
+			t.Errorf("got %v of %+v", levels, report.Findings)
+		}
+
+		r := prometheus.NewPedanticRegistry()
+		r.MustRegister(metrics.NewCollector(metrics.Database("shop", pool, metrics.DatabaseOptions{})))
+		families, err := r.Gather()
+		pgtest.Must(t, err)
+		values := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if labels := m.GetLabel(); len(labels) == 1 || labels[1].GetValue() == table {
+					values[f.GetName()] = m.GetGauge().GetValue()
+				}
+			}
+		}
+		if _, ok := values["sortkey_partition_horizon_seconds"]; !ok || values["sortkey_database_up"] != 1 {
+			t.Errorf("got %v, want the horizon of %s", values, table)
+		}
+
+		for line, want := range map[string]string{
+			"partitions list": table, "partitions list -o json": `"table":"public.\"k\\xe4ufe\""`,
+			"nodes list snowflake": `\xfcber`, "nodes list snowflake -o json": `"note":"\\xfcber"`,
+			"doctor": `default partition public."rest\xff" has 1 row`, "doctor -o json": `"subject":"public.\"k\\xe4ufe\""`,
+		} {
+			c := exec.Command(binary, strings.Fields(line)...)
+			c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "DATABASE_URL=" + db.URL}
+			out, _ := c.Output() // doctor exits with 1
+			if !strings.Contains(string(out), want) {
+				t.Errorf("sortkey %s: want %s, got\n%s", line, want, out)
+			}
+		}
 	})
 }

@@ -6,7 +6,7 @@
 // remedy, and no other rule finds anything. A new rule needs a case for each of its findings there.
 // TestUnknown runs the rules as a role without privileges, whose findings are unknown, not errors.
 // In TestViews, the commands doctor, migrate check and the lists, and the metrics, report the same
-// findings.
+// findings. TestNamesOfOtherEncodings reads names that aren't UTF-8.
 //
 // The unit tests of internal/dbhealth need no server. Package command tests how sortkey doctor
 // shows findings, and the rules that need Citus.

@@ -134,8 +134,9 @@ type Server struct {
 	Database   string  `json:"database"`
 	Role       string  `json:"role"`
 
-	number   int
-	readOnly bool
+	number         int
+	readOnly       bool // by default_transaction_read_only
+	readOnlyForAll bool // by a setting of the database or the server
 }
 
 // An Examination reads a database once. Its methods are not safe for concurrent use.
@@ -196,9 +197,11 @@ func (e *Examination) Run(ctx context.Context) (*Report, error) {
 // serverNow returns the time of the server's clock.
 func (e *Examination) serverNow() time.Time { return e.o.Now().Add(e.ahead) }
 
-// add adds a finding about a pool or a table, or about neither if of is "".
+// add adds a finding about a pool or a table, or about neither if of is "". Its texts are valid
+// UTF-8, whatever names the database has.
 func (e *Examination) add(l Level, of, subject, detail, remedy string) {
-	e.report.Findings = append(e.report.Findings, Finding{ID: e.rule.ID, Area: e.rule.Area, Level: l, Subject: subject, Detail: detail, Remedy: remedy, Of: of})
+	e.report.Findings = append(e.report.Findings, Finding{ID: e.rule.ID, Area: e.rule.Area, Level: l,
+		Subject: visible(subject), Detail: visible(detail), Remedy: visible(remedy), Of: visible(of)})
 }
 
 // fail adds a finding for a rule that failed with a server's error. It is unknown if the role
@@ -248,7 +251,7 @@ func (e *Examination) suppress(ctx context.Context) error {
 	for _, c := range comments {
 		for _, m := range ignoreComment.FindAllStringSubmatch(c.text, -1) {
 			for id := range strings.SplitSeq(m[1], ",") {
-				ignored[[2]string{c.table, strings.TrimSpace(id)}] = true
+				ignored[[2]string{visible(c.table), strings.TrimSpace(id)}] = true
 			}
 		}
 	}

@@ -84,7 +84,7 @@ type Number struct {
 // all if number is -1. Without a pool it returns the numbers of all pools. Pool spread64
 // stands for the pools of all clusters.
 func (e *Examination) Numbers(ctx context.Context, pool string, number int) ([]Number, error) {
-	return collect(ctx, e, func(n *Number) []any {
+	numbers, err := collect(ctx, e, func(n *Number) []any {
 		return []any{&n.Pool, &n.Number, &n.State, &n.Holder, &n.ClaimedAt, &n.RenewedAt, &n.ExpiresAt, &n.TTL, &n.Mark, &n.Skew, &n.Term, &n.Note, &n.FarAhead, &n.Now}
 	}, `SELECT s.pool, s.number, s.state, s.holder, `+MomentOf("s.claimed_at")+`, `+MomentOf("(s.expires_at - s.ttl)")+`, `+MomentOf("s.expires_at")+`,
 			CASE WHEN s.holder IS NOT NULL THEN extract(epoch FROM s.ttl)::float8 END,
@@ -94,6 +94,11 @@ func (e *Examination) Numbers(ctx context.Context, pool string, number int) ([]N
 		WHERE $1::text IN ('', s.pool, regexp_replace(s.pool, '^spread64-[0-9]+$', 'spread64')) AND $2::integer IN (-1, s.number)
 			AND (s.state <> 'free' OR s.mark IS NOT NULL)
 		ORDER BY s.pool, s.number`, pool, number)
+	for i := range numbers {
+		n := &numbers[i]
+		n.Holder, n.Note = visiblePointer(n.Holder), visiblePointer(n.Note)
+	}
+	return numbers, err
 }
 
 // A PoolFormat is the format of a pool's IDs.

@@ -27,7 +27,7 @@ var partitionMaintenance = Rule{
 					LEFT JOIN LATERAL (
 						SELECT * FROM l WHERE l.outcome <> 'done' AND l.ended_at > coalesce((SELECT b.ended_at FROM runs b WHERE b.number = 2), '-infinity')
 						ORDER BY l.outcome = 'failed' DESC, l.ended_at DESC LIMIT 1
-					) f ON true`, t.Table, t.Every)
+					) f ON true`, t.name, t.Every)
 			switch {
 			case err != nil:
 				return err

@@ -16,8 +16,17 @@ var poolExhausted = Rule{
 			e.add(OK, "", "pools", "no program has claimed a number, and none is reserved", "")
 		}
 		for _, p := range pools {
-			if p.Size == nil {
-				e.add(OK, p.Pool, p.subject(), fmt.Sprintf("%d reserved; no program has claimed a number", p.Reserved), "")
+			if p.Size == nil { // no claim has created the pool, but it has the size of its format
+				detail := fmt.Sprintf("%d reserved; no program has claimed a number", p.Reserved)
+				all, err := e.allReserved(ctx, p.Pool)
+				switch {
+				case err != nil:
+					return err
+				case all:
+					e.add(Problem, p.Pool, p.subject(), detail+", and none is free", "release the reservations that no default uses, or move to a layout with more node numbers: sortkey nodes list "+p.Pool)
+				default:
+					e.add(OK, p.Pool, p.subject(), detail, "")
+				}
 				continue
 			}
 			detail := fmt.Sprintf("%d held, %d reserved, %d free", p.Held, p.Reserved, *p.Free)
@@ -35,6 +44,22 @@ var poolExhausted = Rule{
 		}
 		return err
 	},
+}
+
+// allReserved reports whether all numbers of a pool that no claim has created are reserved.
+func (e *Examination) allReserved(ctx context.Context, pool string) (bool, error) {
+	f := FormatOf(e.Config, pool, "")
+	if f == nil {
+		return false, nil
+	}
+	reserved, err := e.reservations(ctx)
+	free := f.Size
+	for _, r := range reserved {
+		if r.pool == pool && r.setting >= 0 {
+			free--
+		}
+	}
+	return free == 0, err
 }
 
 func (p Pool) subject() string { return "pool " + p.Pool }

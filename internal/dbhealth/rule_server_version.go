@@ -23,7 +23,10 @@ var serverVersion = Rule{
 // readServer reads what describes the server.
 func (e *Examination) readServer(ctx context.Context) error {
 	s := &e.report.Server // transaction_read_only would be the one of the query
-	return e.row(ctx, []any{&s.Version, &s.number, &s.readOnly, &s.InRecovery, &s.Database, &s.Role, &s.Citus}, `
-		SELECT current_setting('server_version'), current_setting('server_version_num')::integer, current_setting('default_transaction_read_only')::boolean,
-			pg_is_in_recovery(), current_database(), current_user, (SELECT x.extversion FROM pg_extension x WHERE x.extname = 'citus')`)
+	err := e.row(ctx, []any{&s.Version, &s.number, &s.readOnly, &s.readOnlyForAll, &s.InRecovery, &s.Database, &s.Role, &s.Citus}, `
+		SELECT current_setting('server_version'), current_setting('server_version_num')::integer, r.setting::boolean, r.source NOT IN ('client', 'session', 'user', 'database user'),
+			pg_is_in_recovery(), current_database(), current_user, (SELECT x.extversion FROM pg_extension x WHERE x.extname = 'citus')
+		FROM pg_settings r WHERE r.name = 'default_transaction_read_only'`)
+	s.Database, s.Role = visible(s.Database), visible(s.Role)
+	return err
 }

@@ -34,6 +34,10 @@ type ManagedTable struct {
 	Estimate   *int64   `json:"-"` // of the rows in the default partition
 	Maintained *float64 `json:"-"` // Unix time of the last successful maintenance; 0: none; nil: unknown
 
+	// The names in queries. Those above are for people, with escapes for bytes that aren't UTF-8.
+	name        string
+	defaultName string // "": no default partition
+
 	read  map[string]error // by query
 	ahead bool             // Horizon is an interval ahead, or more
 }
@@ -58,7 +62,11 @@ func (e *Examination) ManagedTables(ctx context.Context) ([]*ManagedTable, error
 			FROM $s.partitioned_table t JOIN pg_class c ON c.oid = t.parent JOIN pg_namespace n ON n.oid = c.relnamespace
 				JOIN pg_partitioned_table p ON p.partrelid = c.oid ORDER BY 2`, array(slices.Collect(maps.Keys(skipped))))
 		for _, t := range tables {
-			t.read, t.Skipped = map[string]error{}, reason(skipped[t.OID], t.Table)
+			t.read, t.Skipped = map[string]error{}, visible(reason(skipped[t.OID], t.Table))
+			t.name, t.Table = t.Table, visible(t.Table)
+			if t.DefaultPartition != nil {
+				t.defaultName, t.DefaultPartition = *t.DefaultPartition, visiblePointer(t.DefaultPartition)
+			}
 			list = append(list, &t)
 		}
 		return list, err
@@ -115,11 +123,11 @@ func (e *Examination) ReadSteps(ctx context.Context, t *ManagedTable) error {
 // CountDefaultRows returns the number of rows in the default partition of a table, up to a
 // limit.
 func (e *Examination) CountDefaultRows(ctx context.Context, t *ManagedTable, limit int) (rows int64, err error) {
-	if t.DefaultPartition == nil {
+	if t.defaultName == "" {
 		return 0, nil
 	}
 	err = e.read(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) r", *t.DefaultPartition, limit)).Scan(&rows)
+		return tx.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) r", t.defaultName, limit)).Scan(&rows)
 	})
 	return rows, err
 }
@@ -128,6 +136,6 @@ func (e *Examination) CountDefaultRows(ctx context.Context, t *ManagedTable, lim
 func (e *Examination) ReadMaintained(ctx context.Context, t *ManagedTable) error {
 	return t.once("maintained", func() error {
 		return e.row(ctx, []any{&t.Maintained}, `SELECT coalesce(extract(epoch FROM max(l.ended_at)), 0)::float8 FROM $s.partition_log l
-			WHERE l.parent_table = $1 AND l.action = 'maintain' AND l.outcome = 'done'`, t.Table)
+			WHERE l.parent_table = $1 AND l.action = 'maintain' AND l.outcome = 'done'`, t.name)
 	})
 }

@@ -2,8 +2,36 @@ package dbhealth
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
+
+// visible returns s with an escape, such as \xff, for each byte that isn't UTF-8. Names in a
+// database with the encoding SQL_ASCII can have such bytes.
+func visible(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		if _, size := utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// visiblePointer returns visible for the text of p, or nil.
+func visiblePointer(p *string) *string {
+	if p == nil {
+		return nil
+	}
+	s := visible(*p)
+	return &s
+}
 
 // plural returns a number with a noun.
 func plural[N int | int64](n N, noun, nouns string) string {

@@ -12,7 +12,8 @@ import (
 )
 
 // A visibleWriter writes text for people and JSON. It replaces characters that could change
-// a terminal by escapes such as \u001b: any role can choose names and notes in a database.
+// a terminal by escapes such as \u001b, and bytes that aren't UTF-8 by escapes such as \xff:
+// any role can choose names and notes in a database.
 // JSON stays valid, because control characters occur only in its strings. Newlines, tabs
 // and, if colors is set, the colors of paint stay.
 type visibleWriter struct {
@@ -58,7 +59,7 @@ func (v *visibleWriter) escape(p []byte) []byte {
 		r, size := utf8.DecodeRune(text)
 		switch {
 		case r == utf8.RuneError && size == 1:
-			b = fmt.Appendf(b, `\u%04x`, utf8.RuneError)
+			b = fmt.Appendf(b, `\x%02x`, text[0]) // not in JSON, whose encoder has replaced it
 		case needsEscape(r):
 			for _, unit := range utf16.AppendRune(nil, r) {
 				b = fmt.Appendf(b, `\u%04x`, unit)

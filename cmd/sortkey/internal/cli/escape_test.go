@@ -19,7 +19,7 @@ func TestVisibleWriter(t *testing.T) {
 		{"abc\u202ecod.exe\u2066\u200f", `abc\u202ecod.exe\u2066\u200f`},
 		{"line\u2028par\u2029", `line\u2028par\u2029`},
 		{"\U000e0041tag", `\udb40\udc41tag`},
-		{"bad \xff\xc3( byte", `bad \ufffd\ufffd( byte`},
+		{"bad \xff\xc3( byte", `bad \xff\xc3( byte`},
 		{"\ufffd", `\ufffd`},
 	} {
 		for size := 1; size <= len(c.text); size++ {

@@ -26,7 +26,7 @@ func TestPrintTableEscapes(t *testing.T) {
 1  Größe — 表 ` + "\U0001f600" + `
 2  a\nb\rc\td
 3  \u001b[31mred\u001b[0m\u001b]0;title\u0007
-4  \u202eevil \u0085 \ufffd31m \u007f
+4  \u202eevil \u0085 \x9b31m \u007f
 5  C:\new
 `
 	if out.String() != want {
