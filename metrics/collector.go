@@ -3,6 +3,8 @@ package metrics
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"strconv"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -18,11 +20,8 @@ import (
 type Source struct {
 	name    string // unique among the sources with a label
 	label   string
-	collect func(send)
+	collect func(*scrape)
 }
-
-// A send sends a value of a metric, with the values of the labels after the first one.
-type send func(m *metric, value float64, labels ...string)
 
 // A Collector exports the metrics of its sources. Register one Collector per registry:
 // a registry rejects a second one, which describes the same metrics.
@@ -59,17 +58,62 @@ func (c *Collector) Describe(descriptions chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector]. It is safe for concurrent use.
+// Collect implements [prometheus.Collector]. It is safe for concurrent use. If a source
+// panics, the registry returns an error with its name, and the process continues.
 func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	var sources sync.WaitGroup // a slow database doesn't delay the others
 	for _, s := range c.sources {
 		sources.Go(func() {
-			s.collect(func(m *metric, value float64, labels ...string) {
-				metrics <- prometheus.MustNewConstMetric(m.desc, m.kind, value, append([]string{s.name}, labels...)...)
-			})
+			var problem error
+			to := &scrape{s.name, metrics}
+			defer func() {
+				if problem != nil {
+					to.fail(fmt.Errorf("metrics: %s %q: %w", s.label, s.name, problem))
+				}
+			}()
+			defer recovered(&problem)
+			s.collect(to)
 		})
 	}
 	sources.Wait()
+}
+
+// recovered, as a deferred call, turns a panic into an error.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}
+}
+
+// A scrape sends the metrics of a source to a registry.
+type scrape struct {
+	name    string
+	metrics chan<- prometheus.Metric
+}
+
+// send sends a value of a metric, with the values of the labels after the first one.
+func (s *scrape) send(m *metric, value float64, labels ...string) {
+	p, err := prometheus.NewConstMetric(m.desc, m.kind, value, append([]string{s.name}, labels...)...)
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.metrics <- p
+}
+
+// sendSummary sends a summary without quantiles.
+func (s *scrape) sendSummary(m *metric, count uint64, sum float64) {
+	p, err := prometheus.NewConstSummary(m.desc, count, sum, nil, s.name)
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.metrics <- p
+}
+
+// fail makes the registry return an error beside the other metrics.
+func (s *scrape) fail(err error) {
+	s.metrics <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
 }
 
 // Generator returns a source with the metrics of a generator from package idtype. The
@@ -78,10 +122,10 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 // [Leased] for a generator from package nodelease.
 func Generator(name string, g idtype.Monitored) Source {
 	g.Stats() // panics here, not in a scrape, if g is nil or a zero value
-	return Source{name: name, label: labelGenerator, collect: func(send send) {
-		sendStats(send, g.Stats())
-		send(lifetime, g.Remaining().Seconds())
-		send(ready, boolean(g.Ready() == nil))
+	return Source{name: name, label: labelGenerator, collect: func(to *scrape) {
+		sendStats(to, g.Stats())
+		to.send(lifetime, g.Remaining().Seconds())
+		to.send(ready, boolean(g.Ready() == nil))
 	}}
 }
 
@@ -100,20 +144,20 @@ type LeasedGenerator[T any] interface {
 // method are missing.
 func Leased[T any](name string, g LeasedGenerator[T]) Source {
 	g.Keeper() // panics here, not in a scrape, if g is nil or a zero value
-	return Source{name: name, label: labelGenerator, collect: func(send send) {
+	return Source{name: name, label: labelGenerator, collect: func(to *scrape) {
 		s := g.Stats()
 		wrapped := g.Current()
 		if _, ok := wrapped.(interface{ Stats() idtype.GeneratorStats }); ok {
-			sendStats(send, s.GeneratorStats)
+			sendStats(to, s.GeneratorStats)
 		}
 		if _, ok := wrapped.(interface{ Remaining() time.Duration }); ok {
-			send(lifetime, g.Remaining().Seconds())
+			to.send(lifetime, g.Remaining().Seconds())
 		}
-		send(ready, boolean(g.Ready() == nil))
-		sendClaim(send, s.Claim, g.Keeper().Err())
-		send(leaseLosses, float64(s.Losses))
-		send(leaseReacquisitions, float64(s.Reacquisitions))
-		sendRenewals(send, s.Renewals, s.Failures, s.RenewalTime)
+		to.send(ready, boolean(g.Ready() == nil))
+		sendClaim(to, s.Claim, g.Keeper().Err())
+		to.send(leaseLosses, float64(s.Losses))
+		to.send(leaseReacquisitions, float64(s.Reacquisitions))
+		sendRenewals(to, s.Renewals, s.Failures, s.RenewalTime)
 	}}
 }
 
@@ -122,35 +166,36 @@ func Leased[T any](name string, g LeasedGenerator[T]) Source {
 // use [Leased].
 func Keeper(name string, k *nodelease.Keeper) Source {
 	k.Number() // panics here, not in a scrape, if k is nil or a zero value
-	return Source{name: name, label: labelGenerator, collect: func(send send) {
+	return Source{name: name, label: labelGenerator, collect: func(to *scrape) {
 		s, err := k.Stats(), k.Err()
-		send(ready, boolean(k.Ready() == nil))
-		sendClaim(send, s, err)
-		send(leaseLosses, boolean(err != nil && !errors.Is(err, nodelease.ErrClosed)))
-		sendRenewals(send, s.Renewals, s.Failures, s.RenewalTime)
+		to.send(ready, boolean(k.Ready() == nil))
+		sendClaim(to, s, err)
+		to.send(leaseLosses, boolean(err != nil && !errors.Is(err, nodelease.ErrClosed)))
+		sendRenewals(to, s.Renewals, s.Failures, s.RenewalTime)
 	}}
 }
 
-func sendStats(send send, s idtype.GeneratorStats) {
-	send(minted, float64(s.Minted))
-	send(waits, float64(s.Waits))
-	send(overflows, float64(s.SequenceOverflows))
-	send(regressions, float64(s.ClockRegressions))
-	send(tickTocks, float64(s.TickTocks))
+func sendStats(to *scrape, s idtype.GeneratorStats) {
+	to.send(minted, float64(s.Minted))
+	to.send(waits, float64(s.Waits))
+	to.send(overflow, s.OverflowTime.Seconds())
+	to.send(regressions, float64(s.ClockRegressions))
+	to.send(tickTocks, float64(s.TickTocks))
 }
 
-func sendClaim(send send, s nodelease.Stats, err error) {
-	send(leaseHeld, boolean(err == nil))
-	send(leaseLeft, s.Left.Seconds())
-	send(leaseNode, float64(s.Number))
-	send(leaseTerm, float64(s.Term))
-	send(leaseSkew, s.Skew.Seconds())
+func sendClaim(to *scrape, s nodelease.Stats, err error) {
+	to.send(leaseHeld, boolean(err == nil))
+	if err == nil {
+		to.send(leaseNode, 1, s.Pool, strconv.Itoa(s.Number))
+	}
+	to.send(leaseLeft, s.Left.Seconds())
+	to.send(leaseTerm, float64(s.Term))
+	to.send(leaseSkew, s.Skew.Seconds())
 }
 
-func sendRenewals(send send, renewals, failures uint64, took time.Duration) {
-	send(leaseRenewals, float64(renewals))
-	send(leaseRenewalFailures, float64(failures))
-	send(leaseRenewalSeconds, took.Seconds())
+func sendRenewals(to *scrape, renewals, failures uint64, took time.Duration) {
+	to.sendSummary(leaseRenewals, renewals, took.Seconds())
+	to.send(leaseRenewalFailures, float64(failures))
 }
 
 func boolean(b bool) float64 {

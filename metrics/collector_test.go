@@ -1,10 +1,13 @@
 package metrics_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,7 +43,7 @@ func registered(t *testing.T, sources ...metrics.Source) *prometheus.Registry {
 }
 
 // values returns the values of all metrics by name and labels, such as
-// sortkey_lease_node{orders}.
+// sortkey_lease_held{orders}. A summary has two values, with the suffixes _count and _sum.
 func values(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()
@@ -54,7 +57,12 @@ func values(t *testing.T, r *prometheus.Registry) map[string]float64 {
 			for _, l := range m.GetLabel() {
 				labels = append(labels, l.GetValue())
 			}
-			found[f.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			key := "{" + strings.Join(labels, ",") + "}"
+			if s := m.GetSummary(); s != nil {
+				found[f.GetName()+"_count"+key], found[f.GetName()+"_sum"+key] = float64(s.GetSampleCount()), s.GetSampleSum()
+				continue
+			}
+			found[f.GetName()+key] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
 	return found
@@ -81,7 +89,7 @@ func TestGenerator(t *testing.T) {
 	}
 	got := values(t, r)
 	want(t, got, "sortkey_ids_minted_total{orders}", 4096)
-	want(t, got, "sortkey_sequence_overflows_total{orders}", 0)
+	want(t, got, "sortkey_sequence_overflow_seconds_total{orders}", 0)
 	want(t, got, "sortkey_lifetime_remaining_seconds{orders}", idtype.DefaultSnowflakeLayout().Time(idtype.MaxSnowflake).Add(time.Millisecond).Sub(now).Seconds())
 	want(t, got, "sortkey_ready{orders}", 1)
 
@@ -93,7 +101,7 @@ func TestGenerator(t *testing.T) {
 		t.Fatalf("got %v, want %v", err, idtype.ErrClockBackwards)
 	}
 	got = values(t, r)
-	want(t, got, "sortkey_sequence_overflows_total{orders}", 1)
+	want(t, got, "sortkey_sequence_overflow_seconds_total{orders}", 0.001)
 	want(t, got, "sortkey_clock_regressions_total{orders}", 1)
 	want(t, got, "sortkey_generator_waits_total{orders}", 0)
 	want(t, got, "sortkey_tick_tocks_total{orders}", 0)
@@ -143,18 +151,19 @@ func TestLeased(t *testing.T) {
 		for _, name := range []string{"orders", "events"} {
 			want(t, got, "sortkey_ready{"+name+"}", 1)
 			want(t, got, "sortkey_lease_held{"+name+"}", 1)
-			want(t, got, "sortkey_lease_node{"+name+"}", 0)
 			want(t, got, "sortkey_lease_term{"+name+"}", 1)
 			want(t, got, "sortkey_lease_losses_total{"+name+"}", 0)
-			want(t, got, "sortkey_lease_renewals_total{"+name+"}", 0)
+			want(t, got, "sortkey_lease_renewal_duration_seconds_count{"+name+"}", 0)
 			want(t, got, "sortkey_lease_renewal_failures_total{"+name+"}", 0)
-			want(t, got, "sortkey_lease_renewal_seconds_total{"+name+"}", 0)
+			want(t, got, "sortkey_lease_renewal_duration_seconds_sum{"+name+"}", 0)
 			if left := got["sortkey_lease_left_seconds{"+name+"}"]; left <= 20 || left > 27 {
 				t.Errorf("%s: got %v s left, want at most 27", name, left)
 			}
 			want(t, got, "sortkey_lease_clock_skew_seconds{"+name+"}", 3)
 		}
 		want(t, got, "sortkey_lease_reacquisitions_total{orders}", 0)
+		want(t, got, "sortkey_lease_node_info{orders,0,snowflake}", 1)
+		want(t, got, "sortkey_lease_node_info{events,0,sno}", 1)
 		if err := errors.Join(ids.Close(), keeper.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -164,6 +173,11 @@ func TestLeased(t *testing.T) {
 			want(t, got, "sortkey_lease_held{"+name+"}", 0)
 			want(t, got, "sortkey_lease_left_seconds{"+name+"}", 0)
 			want(t, got, "sortkey_lease_losses_total{"+name+"}", 0) // Close is no loss
+		}
+		for metric := range got {
+			if strings.HasPrefix(metric, "sortkey_lease_node_info") {
+				t.Errorf("got %s after Close, want no node number", metric)
+			}
 		}
 	})
 }
@@ -195,8 +209,8 @@ func TestLosses(t *testing.T) {
 			t.Fatalf("%s: got %v", what, got)
 		}
 		until("a renewal", func(got map[string]float64) bool {
-			return got["sortkey_lease_renewals_total{orders}"] >= 1 && got["sortkey_lease_renewal_seconds_total{orders}"] > 0 &&
-				got["sortkey_lease_renewals_total{events}"] >= 1
+			return got["sortkey_lease_renewal_duration_seconds_count{orders}"] >= 1 && got["sortkey_lease_renewal_duration_seconds_sum{orders}"] > 0 &&
+				got["sortkey_lease_renewal_duration_seconds_count{events}"] >= 1
 		})
 		before := ids.Stats().Renewals
 		if err := ids.Keeper().Err(); err != nil {
@@ -210,7 +224,7 @@ func TestLosses(t *testing.T) {
 		store.down.Store(false)
 		until("another number", func(got map[string]float64) bool {
 			return got["sortkey_lease_reacquisitions_total{orders}"] >= 1 && got["sortkey_lease_held{orders}"] == 1 &&
-				got["sortkey_lease_renewals_total{orders}"] > float64(before)
+				got["sortkey_lease_renewal_duration_seconds_count{orders}"] > float64(before)
 		})
 	})
 }
@@ -311,4 +325,88 @@ func TestLeasedWithoutStats(t *testing.T) {
 			t.Errorf("got %s, want no metric that the generator doesn't have", name)
 		}
 	}
+}
+
+// A panicking generator has a fault in its methods, but not in the one that Generator calls.
+type panicking struct{ idtype.Monitored }
+
+func (panicking) Remaining() time.Duration { panic("a fault") }
+
+// A source that panics makes the registry return an error. The process continues, and the other
+// metrics are exported.
+func TestSourcePanics(t *testing.T) {
+	ids, err := idtype.NewUID60Generator(idtype.UID60Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(metrics.NewCollector(metrics.Generator("broken", panicking{ids}), metrics.Generator("orders", ids)))
+	families, err := r.Gather()
+	if err == nil || !strings.Contains(err.Error(), `generator "broken": panic: a fault`) {
+		t.Errorf("got %v, want an error with the name of the source and the panic", err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "sortkey_ready" && m.GetLabel()[0].GetValue() == "orders" {
+				return
+			}
+		}
+	}
+	t.Errorf("got %v, want sortkey_ready of the other source", families)
+}
+
+// A scripted database calls itself for each connection.
+type scripted func() (driver.Conn, error)
+
+func (s scripted) Connect(context.Context) (driver.Conn, error) { return s() }
+func (scripted) Driver() driver.Driver                          { return nil }
+
+// A panic of the driver makes the database unreadable. The log has it.
+func TestDriverPanics(t *testing.T) {
+	db := sql.OpenDB(scripted(func() (driver.Conn, error) { panic("a fault") }))
+	defer db.Close()
+	var log bytes.Buffer
+	got := values(t, registered(t, metrics.Database("shop", db, metrics.DatabaseOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})))
+	want(t, got, "sortkey_database_up{shop}", 0)
+	for _, message := range []string{"metrics of the database not read", "findings of the database not read"} {
+		if !regexp.MustCompile(`msg="` + message + `".*panic: a fault`).MatchString(log.String()) {
+			t.Errorf("got the log %s, want %q with the panic", &log, message)
+		}
+	}
+}
+
+// Without a logger, the errors are in the default log.
+func TestDefaultLogger(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	var log bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	db := sql.OpenDB(scripted(func() (driver.Conn, error) { return nil, errors.New("no such server") }))
+	defer db.Close()
+	values(t, registered(t, metrics.Database("shop", db, metrics.DatabaseOptions{})))
+	if !strings.Contains(log.String(), "no such server") {
+		t.Errorf("got the log %q, want the error", &log)
+	}
+}
+
+// A search that failed is not repeated before FindingsEvery has passed.
+func TestFailedSearch(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var log bytes.Buffer
+		db := sql.OpenDB(scripted(func() (driver.Conn, error) { return nil, errors.New("no such server") }))
+		defer db.Close()
+		r := registered(t, metrics.Database("shop", db, metrics.DatabaseOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})) // scrapes once
+		searches := func() int { return strings.Count(log.String(), "findings of the database not read") }
+		for range 4 {
+			want(t, values(t, r), "sortkey_database_up{shop}", 0)
+		}
+		if n := searches(); n != 1 {
+			t.Errorf("five scrapes made %d searches, want 1", n)
+		}
+		time.Sleep(5 * time.Minute)
+		values(t, r)
+		if n := searches(); n != 2 {
+			t.Errorf("got %d searches after 5 minutes, want 2", n)
+		}
+	})
 }

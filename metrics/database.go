@@ -24,11 +24,12 @@ type DatabaseOptions struct {
 	// Timeout limits the time that a scrape waits for the database. 0 means 5 s. It
 	// should be shorter than Prometheus's scrape_timeout, by default 10 s.
 	Timeout time.Duration
-	// FindingsEvery is the time from one search for findings to the next. 0 means 5 minutes.
-	// A negative time means no search.
+	// FindingsEvery is the time from one search for findings to the next, also after a search
+	// that failed. 0 means 5 minutes. A negative time means no search.
 	FindingsEvery time.Duration
 	// Logger logs the errors of scrapes, and each warning and problem that the rules find, once.
-	// Nil means no logging.
+	// The alerts send an operator to this log. Nil means [slog.Default] at the call of
+	// [Database]; slog.New(slog.DiscardHandler) discards it.
 	Logger *slog.Logger
 }
 
@@ -45,18 +46,22 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 //
 // Each scrape queries the database, in read-only transactions. Concurrent scrapes get the
 // result of the first one. If a query fails, or the timeout is over, sortkey_database_up is
-// 0, and the metrics that are unknown are missing.
+// 0, and the metrics that are unknown are missing. In names, bytes that aren't UTF-8 are
+// escaped as \xff.
 //
 // The source also runs the rules of sortkey doctor, every few minutes, beside the scrapes.
-// sortkey_findings has the number of findings per rule and level. Rules for which the role
-// lacks privileges have the level unknown. No statement opens a table of a role that the
-// session doesn't trust: the level is skipped.
+// sortkey_findings has the number of findings per rule and level, if there are any. If the last search failed, sortkey_database_up is 0 and no findings are exported. Rules for
+// which the role lacks privileges have the level unknown. No statement opens a table of a role
+// that the session doesn't trust: the level is skipped.
+//
+// All processes would report the same values, so one per database is enough. Give it a pool of
+// its own with two connections, one for scrapes and one for searches: then the queries don't
+// wait for requests, nor requests for the queries.
 //
 // The role of db needs USAGE on the schema sortkey, and SELECT on node_pool, node_status and
 // partition_log. It must trust the owner of the installation: that is
 // a superuser, the owner of the database, or a role that it is a member of. If something is
-// missing, the warning in the log has the statement to run. One process per
-// database is enough, since all report the same values.
+// missing, the warning in the log has the statement to run.
 //
 // Database panics if the schema's name is invalid.
 func Database(name string, db *sql.DB, o DatabaseOptions) Source {
@@ -73,15 +78,15 @@ func Database(name string, db *sql.DB, o DatabaseOptions) Source {
 		o.FindingsEvery = defaultFindingsEvery
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	d := &database{db: db, o: o, name: name}
-	return Source{name: name, label: labelDatabase, collect: func(send send) {
+	return Source{name: name, label: labelDatabase, collect: func(to *scrape) {
 		samples, up := d.scrape()
 		for _, s := range samples {
-			send(s.metric, s.value, s.labels...)
+			to.send(s.metric, s.value, s.labels...)
 		}
-		send(databaseUp, boolean(up))
+		to.send(databaseUp, boolean(up))
 	}}
 }
 
@@ -97,10 +102,11 @@ type database struct {
 	db   *sql.DB
 	o    DatabaseOptions
 
-	mu       sync.Mutex
-	current  *reading  // nil between scrapes
-	running  *findings // nil between searches
-	findings *findings // of the last search that succeeded
+	mu      sync.Mutex
+	current *reading // nil between scrapes
+	search  *search  // the last one that has begun; nil before the first
+	counts  counts   // of the last search that has ended; nil if it failed
+	known   known    // the findings of the last search that succeeded
 }
 
 // A reading is the result of the queries of a scrape.
@@ -128,7 +134,8 @@ func (d *database) scrape() ([]sample, bool) {
 	d.mu.Unlock()
 	select {
 	case <-r.done:
-		return append(r.samples[:len(r.samples):len(r.samples)], d.findingSamples(timeout)...), r.up
+		findings, found := d.findings(timeout)
+		return append(r.samples[:len(r.samples):len(r.samples)], findings...), r.up && found
 	case <-timeout:
 		return nil, false
 	}
@@ -138,11 +145,7 @@ func (d *database) scrape() ([]sample, bool) {
 func (r *reading) read() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.o.Timeout)
 	defer cancel()
-	err := migrations.CheckOwner(ctx, r.db, r.config())
-	if err == nil {
-		e := dbhealth.New(r.db, dbhealth.Options{Config: r.config()})
-		err = errors.Join(r.pools(ctx, e), r.partitions(ctx, e))
-	}
+	err := r.query(ctx)
 	if pgerror.State(err) == pgerror.InsufficientPrivilege {
 		role := "this role"
 		_ = r.db.QueryRowContext(ctx, "SELECT pg_catalog.format('%I', current_user)").Scan(&role)
@@ -157,6 +160,16 @@ func (r *reading) read() {
 	r.current = nil
 	r.mu.Unlock()
 	close(r.done)
+}
+
+// query adds all metrics that it can read.
+func (r *reading) query(ctx context.Context) (err error) {
+	defer recovered(&err)
+	if err := migrations.CheckOwner(ctx, r.db, r.config()); err != nil {
+		return err
+	}
+	e := dbhealth.New(r.db, dbhealth.Options{Config: r.config()})
+	return errors.Join(r.pools(ctx, e), r.partitions(ctx, e))
 }
 
 func (r *reading) add(m *metric, value float64, labels ...string) {

@@ -39,7 +39,7 @@ func ofDatabase(name, help string, labels ...string) *metric {
 var (
 	minted      = counter("sortkey_ids_minted_total", "IDs created.")
 	waits       = counter("sortkey_generator_waits_total", "Waits of calls, for the clock, the sequence or a lease.")
-	overflows   = counter("sortkey_sequence_overflows_total", "Time units with fewer sequence numbers than requested.")
+	overflow    = counter("sortkey_sequence_overflow_seconds_total", "Length of the time units with fewer sequence numbers than requested.")
 	regressions = counter("sortkey_clock_regressions_total", "Steps of the clock back to an earlier time unit.")
 	tickTocks   = counter("sortkey_tick_tocks_total", "Steps of the clock back that a Sno generator handled with its tick-tock bit.")
 	lifetime    = gauge("sortkey_lifetime_remaining_seconds", "Time until the last ID of the format.")
@@ -50,14 +50,13 @@ var (
 var (
 	leaseHeld            = gauge("sortkey_lease_held", "1 while the generator holds a node number, else 0.")
 	leaseLeft            = gauge("sortkey_lease_left_seconds", "Time until the claim ends unless it is renewed.")
-	leaseNode            = gauge("sortkey_lease_node", "The claimed node number.")
+	leaseNode            = describe(prometheus.GaugeValue, "sortkey_lease_node_info", "1, with the pool and the claimed node number in labels, while the generator holds it.", labelGenerator, "pool", "node")
 	leaseTerm            = gauge("sortkey_lease_term", "The number of claims of the node number so far.")
 	leaseSkew            = gauge("sortkey_lease_clock_skew_seconds", "How far the clock of this machine is ahead of the store's clock.")
 	leaseLosses          = counter("sortkey_lease_losses_total", "Claims lost.")
 	leaseReacquisitions  = counter("sortkey_lease_reacquisitions_total", "Node numbers claimed after a loss.")
-	leaseRenewals        = counter("sortkey_lease_renewals_total", "Successful renewals of claims.")
+	leaseRenewals        = describe(0, "sortkey_lease_renewal_duration_seconds", "Duration of the successful renewals of claims.", labelGenerator) // a summary
 	leaseRenewalFailures = counter("sortkey_lease_renewal_failures_total", "Failed renewals of claims.")
-	leaseRenewalSeconds  = counter("sortkey_lease_renewal_seconds_total", "Duration of the successful renewals of claims.")
 )
 
 // The metrics of databases.

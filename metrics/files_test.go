@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +29,9 @@ func exported(t *testing.T) (names []string) {
 func used(t *testing.T, file string) []string {
 	t.Helper()
 	names := regexp.MustCompile(`\bsortkey_\w+`).FindAllString(read(t, file), -1)
+	for i, name := range names { // a summary has two series
+		names[i] = strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count")
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -57,6 +61,23 @@ func TestNames(t *testing.T) {
 			if !slices.Contains(used(t, file), name) {
 				t.Errorf("%s: %s is missing", file, name)
 			}
+		}
+	}
+}
+
+// The page about monitoring has a paragraph for each alert, to which the alert links.
+func TestRunbooks(t *testing.T) {
+	page := read(t, "../docs/monitoring.md")
+	alerts := regexp.MustCompile(`(?m)^ *- alert: (\w+)\n(?: {8}.*\n)*`).FindAllStringSubmatch(read(t, "alerts.yaml"), -1)
+	if len(alerts) == 0 {
+		t.Fatal("alerts.yaml has no alerts")
+	}
+	for _, a := range alerts {
+		if url := "https://github.com/sortkey/sortkey/blob/main/docs/monitoring.md#" + strings.ToLower(a[1]); !strings.Contains(a[0], `runbook_url: "`+url+`"`) {
+			t.Errorf("%s: want the annotation runbook_url %s", a[1], url)
+		}
+		if !strings.Contains(page, "\n### "+a[1]+"\n") {
+			t.Errorf("docs/monitoring.md: want the heading %s", a[1])
 		}
 	}
 }

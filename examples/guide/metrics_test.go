@@ -2,14 +2,12 @@ package guide_test
 
 import (
 	"context"
-	"database/sql"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -36,17 +34,23 @@ func minting(t *testing.T) *nodelease.Generator[idtype.Snowflake] {
 }
 
 func TestServeMetrics(t *testing.T) {
-	config, err := pgx.ParseConfig("postgres://127.0.0.1:1/shop") // nothing listens there
+	hasLines(t, guide.ServeMetrics(minting(t)), `sortkey_ids_minted_total{generator="orders"} 3`, `sortkey_ready{generator="orders"} 1`)
+}
+
+func TestServeDatabaseMetrics(t *testing.T) {
+	handler, err := guide.ServeDatabaseMetrics(t.Context(), "postgres://127.0.0.1:1/shop", slog.New(slog.DiscardHandler)) // nothing listens there
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := stdlib.OpenDB(*config)
-	defer func(db *sql.DB) { _ = db.Close() }(db)
+	hasLines(t, handler, `sortkey_database_up{database="shop"} 0`)
+}
+
+// hasLines checks that the response for Prometheus has the lines.
+func hasLines(t *testing.T, handler http.Handler, lines ...string) {
+	t.Helper()
 	response := httptest.NewRecorder()
-	guide.ServeMetrics(minting(t), db, slog.New(slog.DiscardHandler)).ServeHTTP(response, httptest.NewRequest("GET", "/metrics", nil))
-	for _, line := range []string{
-		`sortkey_ids_minted_total{generator="orders"} 3`, `sortkey_ready{generator="orders"} 1`, `sortkey_database_up{database="shop"} 0`,
-	} {
+	handler.ServeHTTP(response, httptest.NewRequest("GET", "/metrics", nil))
+	for _, line := range lines {
 		if !strings.Contains(response.Body.String(), line+"\n") {
 			t.Errorf("want the line %s, got\n%s", line, response.Body)
 		}

@@ -3,7 +3,7 @@
 //
 // # What it shows
 //
-// Each file tests the pages on one subject: choosing, migrating, operations, partitioning, scaling,
+// Each file tests the pages on one subject: choosing, migrating, monitoring, operations, partitioning, scaling,
 // security and storage. Tests compare the output, tables
 // and figures on a page with the results of the code and the server. They also check claims, such
 // as that a role can do everything that a page grants, and nothing else.

@@ -3,7 +3,7 @@
 // # What it shows
 //
 // TestDatabase reads the metrics of a database with the privileges that the documentation names,
-// and without some of them. TestPrometheus lets a Prometheus server scrape a program with
+// and without some of them. TestFailedSearch does so while a rule fails. TestPrometheus lets a Prometheus server scrape a program with
 // generators, claims and a database. The server evaluates each rule of alerts.yaml, each panel of
 // dashboard.json has data, and promtool runs alerts_test.yaml and alerts_days_test.yaml.
 //

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -57,6 +60,11 @@ func gather(t *testing.T, db *sql.DB, o metrics.DatabaseOptions) map[string]floa
 	if len(problems) > 0 {
 		t.Errorf("lint: %v", problems)
 	}
+	return gathered(t, r)
+}
+
+func gathered(t *testing.T, r *prometheus.Registry) map[string]float64 {
+	t.Helper()
 	families, err := r.Gather()
 	pgtest.Must(t, err)
 	found := map[string]float64{}
@@ -107,7 +115,6 @@ func TestDatabase(t *testing.T) {
 			"sortkey_partition_horizon_seconds shop public.visits":              0,
 			"sortkey_partition_maintained_timestamp_seconds shop public.visits": 0,
 			"sortkey_findings shop partition-horizon problem":                   1,
-			"sortkey_findings shop partition-horizon warning":                   0,
 			"sortkey_findings shop pool-fenced warning":                         1,
 			"sortkey_findings shop mark-ahead warning":                          1,
 			"sortkey_findings shop partition-default unknown":                   1, // the role can't read the table
@@ -115,6 +122,9 @@ func TestDatabase(t *testing.T) {
 			if v, ok := got[metric]; !ok || v != value {
 				t.Errorf("%s: got %v (found: %t), want %v", metric, v, ok, value)
 			}
+		}
+		if v, ok := got["sortkey_findings shop partition-horizon warning"]; ok {
+			t.Errorf("got %v warnings of partition-horizon, want no series for none", v)
 		}
 		month := 31 * 24 * time.Hour
 		if v := got["sortkey_partition_horizon_seconds shop public.events"]; v < (2*month).Seconds() || v > (4*month).Seconds() {
@@ -170,6 +180,53 @@ func TestDatabase(t *testing.T) {
 	})
 }
 
+// A canceler cancels the statements of one rule while on is set.
+type canceler struct{ on atomic.Bool }
+
+func (c *canceler) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if !c.on.Load() || !strings.Contains(data.SQL, "pg_subscription") {
+		return ctx
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
+func (*canceler) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// While the search for findings fails, the database counts as not read. The log doesn't repeat
+// the findings that were known before.
+func TestFailedSearch(t *testing.T) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		install(t, db)
+		search := &canceler{}
+		pool := db.SQL(t, pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = search }))
+		var log bytes.Buffer
+		r := prometheus.NewPedanticRegistry()
+		r.MustRegister(metrics.NewCollector(metrics.Database("shop", pool, metrics.DatabaseOptions{FindingsEvery: time.Nanosecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})))
+		scrape := func(wantUp float64, wantFindings bool) {
+			t.Helper()
+			got := gathered(t, r)
+			_, findings := got["sortkey_findings shop partition-horizon problem"]
+			if up := got["sortkey_database_up shop"]; up != wantUp || findings != wantFindings {
+				t.Errorf("sortkey_database_up: got %v, want %v; findings: %t, want %t", up, wantUp, findings, wantFindings)
+			}
+			if _, ok := got["sortkey_partition_horizon_seconds shop public.events"]; !ok {
+				t.Error("the horizon of events is missing")
+			}
+		}
+		scrape(1, true)
+		search.on.Store(true)
+		scrape(0, false)
+		search.on.Store(false)
+		scrape(1, true)
+		if n := strings.Count(log.String(), "id=partition-horizon"); n != 1 || !strings.Contains(log.String(), "findings of the database not read") {
+			t.Errorf("the log has the finding %d times, want once, and the failure:\n%s", n, &log)
+		}
+	})
+}
+
 // The rules and the dashboard work on a Prometheus server that scrapes a program with
 // this package.
 func TestPrometheus(t *testing.T) {
@@ -214,7 +271,7 @@ func TestPrometheus(t *testing.T) {
 					return err // on a slow machine, a claim can be lost
 				}
 			}
-			renewed, err := prom.Query(t, "rate(sortkey_lease_renewals_total[15s]) > 0 and rate(sortkey_ids_minted_total[15s]) > 0")
+			renewed, err := prom.Query(t, "rate(sortkey_lease_renewal_duration_seconds_count[15s]) > 0 and rate(sortkey_ids_minted_total[15s]) > 0")
 			if err == nil && len(renewed) != 2 {
 				err = fmt.Errorf("%d of 2 claims were renewed", len(renewed))
 			}
