@@ -17,7 +17,8 @@ import (
 // The ordinal is the value of the environment variable env: a number, or the name of a pod of a
 // StatefulSet, such as shop-7. Set it from the label apps.kubernetes.io/pod-index or from
 // metadata.name. HOSTNAME has the name of the pod, too, but elsewhere a host name can end in a
-// number that other hosts also have. Pods of a Deployment have no ordinals. There is no default:
+// number that other hosts also have. Pods of a Deployment have no ordinals, but five characters at
+// the end of their names, which can be digits: a name that ends in five or more is an error. There is no default:
 // without a valid ordinal, Ordinal returns an error that wraps [idtype.ErrNode].
 func Ordinal(env string, first, count int) (int, error) {
 	if first < 0 || count < 1 {
@@ -40,6 +41,8 @@ func Ordinal(env string, first, count int) (int, error) {
 	switch {
 	case err != nil || strconv.Itoa(n) != digits || n < 0:
 		return 0, fmt.Errorf("%s: want a number without leading zeros, or a name that ends in one, such as shop-7; %s: %w", source, remedy, idtype.ErrNode)
+	case named && len(digits) >= 5:
+		return 0, fmt.Errorf("%s: want a name that ends in at most four digits, because names of the pods of a Deployment can end in five; %s: %w", source, remedy, idtype.ErrNode)
 	case n >= count && named:
 		return 0, fmt.Errorf("%s: want 0 to %d, the range of this program; raise count if the name is of a StatefulSet, or %s: %w", source, count-1, remedy, idtype.ErrNode)
 	case n >= count:

@@ -35,7 +35,9 @@ func TestOrdinal(t *testing.T) {
 		{value: "shop.eu-7", count: 8, says: "want a number"},
 		{value: "shop-6d4cf56db6-x7k2p", count: 8, says: "want a number"},
 		{value: "shop-8", count: 8, says: "want 0 to 7, the range of this program; raise count if the name is of a StatefulSet, or set it to the number"},
-		{value: "shop-7d4b9c6f5d-24567", count: 1024, says: "want 0 to 1023"},
+		{value: "shop-7d4b9c6f5d-24567", count: 65536, says: "ends in at most four digits"},
+		{value: "shop-2024", count: 1024, says: "want 0 to 1023"},
+		{value: "24567", count: 65536, want: 24567},
 		// Addresses.
 		{value: "ip-10-0-1-23", count: 1024, says: "a name that ends in one number, such as shop-7; set it to the number of this instance, such as 7; in a StatefulSet, from the label"},
 		{value: "ip-10-0-2-23.eu-west-1.compute.internal", count: 1024, says: "a name that ends in one number"},

@@ -29,7 +29,7 @@
 // bigint types map to int8range and int8multirange. Composite types can hold IDs wherever
 // pgx supports composite types. All query exec modes store the same value, except in json and
 // jsonb columns; see below. A parameter that the codec refuses is an error before its statement is
-// sent; in a Batch, pgx then closes the connection.
+// sent. If it is in a Batch, nothing of the batch is stored, and pgx usually closes the connection.
 //
 // # Arrays in database/sql
 //
