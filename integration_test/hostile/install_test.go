@@ -338,7 +338,7 @@ func TestSettings(t *testing.T) {
 			settings(target, "RESET role"), allowed(up), calls(readers...),
 			allowed(sortkey("rekey inspect {spec} --sql"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract --yes")),
 			calls(sortkey("audit orders --type snowflake"), sortkey("partitions run"), maintain), refused(removal...),
-		}}, trap{name: "read-only " + of, names: []string{"read-only transaction", "shop.orders"}, steps: []step{
+		}}, trap{name: "read-only " + of, names: []string{"read-only transaction", "shop.orders", "server-read-only"}, steps: []step{
 			settings(target, "SET default_transaction_read_only = on"),
 			calls(readers...), calls(sortkey("nodes reserve snowflake 5"), sortkey("partitions run"), sortkey("migrate up"), up, maintain), refused(removal...), refused(sortkey("rekey expand {spec}")),
 		}})
