@@ -106,6 +106,8 @@ func TestDifferential(t *testing.T) {
 						if right := s.stored[c.home]; right == want.V {
 							t.Errorf("%T in %s: the codec refuses what pgx stores right, %s", value, c.name, right)
 						}
+					case strings.HasPrefix(c.name, "json") && strings.HasPrefix(strings.TrimLeft(fmt.Sprintf("%T", value), "*[]"), "sqltypes.Array[") && err == nil && strings.Contains(got.V, "["):
+						// The JSON of an Array. pgx encodes the literal of an array.
 					default:
 						t.Errorf("%T in %s: %v, %v; without the codec %v, %v", value, c.name, got, err, want, plain)
 					}
