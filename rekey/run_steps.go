@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sortkey/sortkey/internal/trust"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -231,20 +230,6 @@ func Abort(ctx context.Context, db *sql.DB, o Options) error {
 		}
 		return j.perform(ctx, StepAbort)
 	})
-}
-
-// Schemas returns the values of Options.Schema of the incomplete rekeys in a database.
-func Schemas(ctx context.Context, db *sql.DB) ([]string, error) {
-	// A role that has no USAGE on a schema finds its tables in the catalog, but not by name.
-	var list []string
-	err := trust.Read(ctx, db, func(tx *sql.Tx) (err error) {
-		list, err = texts(ctx, tx, query("schemas", nil))
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("rekey: list schemas: %w", err)
-	}
-	return list, nil
 }
 
 // ReadStatus returns the state of the rekey with its views in Options.Schema. It returns

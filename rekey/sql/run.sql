@@ -120,10 +120,3 @@ SELECT row_to_json(x)::text FROM (SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '
 {{define "unarchived" -}}
 SELECT count(*) * pg_size_bytes(current_setting('wal_segment_size')) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'
 {{- end}}
-
-{{/* The schemas of incomplete rekeys. */}}
-{{define "schemas" -}}
-SELECT n.nspname FROM pg_catalog.pg_class s JOIN pg_catalog.pg_namespace n ON n.oid = s.relnamespace
-    WHERE s.relname = 'rekey_state' AND s.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_class p WHERE p.relnamespace = n.oid AND p.relname = 'rekey_pending')
-    AND n.nspname ~ '^[a-z_][a-z0-9_]*$' ORDER BY 1
-{{- end}}
