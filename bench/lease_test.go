@@ -36,9 +36,9 @@ func BenchmarkLease(b *testing.B) {
 		return minter{next: func(n int) error { return repeat(n, g.Next) }}, nil
 	}
 	for _, s := range []subject{
-		{"configured", time.Millisecond, 4096, 2048, 0, openSnowflake},
-		{"claimed", time.Millisecond, 4096, 2048, 0, claim},
-		{"Generator", time.Millisecond, 4096, 2048, 0, generator},
+		{"configured", time.Millisecond, 4096, 2048, openSnowflake},
+		{"claimed", time.Millisecond, 4096, 2048, claim},
+		{"Generator", time.Millisecond, 4096, 2048, generator},
 	} {
 		b.Run(s.name, func(b *testing.B) { bursts(b, s, 1) })
 	}

@@ -59,7 +59,7 @@ func BenchmarkGOMAXPROCS(b *testing.B) {
 // caches and a cold core. Its ns/op is the median, because interrupts dominate the
 // mean. The subject nothing shows the overhead of the measurement.
 func BenchmarkNextFirst(b *testing.B) {
-	nothing := subject{"nothing", time.Millisecond, 0, 0, 0, func(idtype.Options) (minter, error) {
+	nothing := subject{"nothing", time.Millisecond, 0, 0, func(idtype.Options) (minter, error) {
 		return minter{next: func(int) error { return nil }}, nil
 	}}
 	waits := []struct {

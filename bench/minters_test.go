@@ -31,7 +31,6 @@ type subject struct {
 	unit  time.Duration // unit of time, to which limit and burst apply
 	limit int           // maximum of IDs per unit; 0 means no limit
 	burst int           // IDs per burst
-	ahead time.Duration // how far the time of an ID can be ahead of the clock
 	open  func(idtype.Options) (minter, error)
 }
 
@@ -39,29 +38,29 @@ type subject struct {
 // always has: a UID60 generator may start a unit at sequence 255, which leaves 256
 // of 512.
 var formats = []subject{
-	{"Snowflake", time.Millisecond, 4096, 2048, 0, openSnowflake},
-	{"SnowflakeSI", time.Millisecond, 256, 128, 0, openSnowflakeSI},
-	{"UID60", time.Millisecond, 512, 128, 0, openUID60},
-	{"Spread64", time.Millisecond, 64, 32, 0, openSpread64},
-	{"Sno", 4 * time.Millisecond, 65536, 32768, 0, openSno},
-	{"UUID", time.Millisecond, 4096, 2048, time.Second, openUUID},
+	{"Snowflake", time.Millisecond, 4096, 2048, openSnowflake},
+	{"SnowflakeSI", time.Millisecond, 256, 128, openSnowflakeSI},
+	{"UID60", time.Millisecond, 512, 128, openUID60},
+	{"Spread64", time.Millisecond, 64, 32, openSpread64},
+	{"Sno", 4 * time.Millisecond, 65536, 32768, openSno},
+	{"UUID", time.Millisecond, 4096, 2048, openUUID},
 }
 
 // Subjects without a cap have bursts of the same size as Snowflake.
 var (
 	// clockNow reads the wall and monotonic clocks, clockSince only the latter: the
 	// minimum cost of a generator.
-	clockNow   = subject{"time.Now", time.Millisecond, 0, 2048, 0, readNow}
-	clockSince = subject{"time.Since", time.Millisecond, 0, 2048, 0, readSince}
+	clockNow   = subject{"time.Now", time.Millisecond, 0, 2048, readNow}
+	clockSince = subject{"time.Since", time.Millisecond, 0, 2048, readSince}
 
-	peerXID       = subject{"rs/xid", time.Millisecond, 0, 2048, 0, openXID}
-	peerULID      = subject{"oklog/ulid", time.Millisecond, 0, 2048, 0, openULID}
-	peerGoogle    = subject{"google/uuid", time.Millisecond, 0, 2048, 0, openGoogle}
-	peerGofrs     = subject{"gofrs/uuid", time.Millisecond, 0, 2048, 0, openGofrs}
-	peerTypeID    = subject{"jetify/typeid", 4 * time.Millisecond, 0, 2048, 0, openTypeID}
-	peerKSUID     = subject{"segmentio/ksuid", time.Millisecond, 0, 2048, 0, openKSUID}
-	peerBwmarrin  = subject{"bwmarrin/snowflake", time.Millisecond, 4096, 2048, 0, openBwmarrin}
-	peerSonyflake = subject{"sony/sonyflake", 10 * time.Millisecond, 256, 128, 0, openSonyflake}
+	peerXID       = subject{"rs/xid", time.Millisecond, 0, 2048, openXID}
+	peerULID      = subject{"oklog/ulid", time.Millisecond, 0, 2048, openULID}
+	peerGoogle    = subject{"google/uuid", time.Millisecond, 0, 2048, openGoogle}
+	peerGofrs     = subject{"gofrs/uuid", time.Millisecond, 0, 2048, openGofrs}
+	peerTypeID    = subject{"jetify/typeid", 4 * time.Millisecond, 0, 2048, openTypeID}
+	peerKSUID     = subject{"segmentio/ksuid", time.Millisecond, 0, 2048, openKSUID}
+	peerBwmarrin  = subject{"bwmarrin/snowflake", time.Millisecond, 4096, 2048, openBwmarrin}
+	peerSonyflake = subject{"sony/sonyflake", 10 * time.Millisecond, 256, 128, openSonyflake}
 
 	cappedPeers = []subject{peerBwmarrin, peerSonyflake}
 	peers       = append([]subject{peerXID, peerULID, peerGoogle, peerGofrs, peerTypeID, peerKSUID}, cappedPeers...)
