@@ -65,8 +65,7 @@ func (p *planner) prepare(db *gorm.DB) {
 		}
 	}
 	added := mayGetOtherIDs(stmt, g.plan) && returnIDs(stmt, g.plan)
-	g.complete = len(conflict.Where.Exprs) == 0 && (len(g.guards) > 0 || added && hasReturning && n > 1)
-	g.complete = g.complete && !conflict.DoNothing
+	g.complete = !conflict.DoNothing && len(conflict.Where.Exprs) == 0 && (len(g.guards) > 0 || added && hasReturning && n > 1)
 	if len(g.guards) > 0 || g.plan.public && conflict.UpdateAll {
 		g.build(stmt, len(conflict.DoUpdates))
 	}

@@ -90,14 +90,16 @@
 //	UUID        | string        | 16 bytes or 36 characters | 36 characters      | "text"
 //
 // Decimals have no sign, space or leading zero, except that the decimal of a Spread64
-// column can have a minus sign. Text is case-sensitive, except that the hex
-// digits of a UUID can have either case (RFC 9562, section 4). The binary form is 8 big-endian bytes, 10 for Sno, or 16 for UUID. UnmarshalBinary rejects the same IDs as Parse.
+// column can have a minus sign. Text is case-sensitive, except that the hex digits of a UUID can
+// have either case (RFC 9562, section 4). The binary form is 8 big-endian bytes, 10 for Sno, or
+// 16 for UUID. UnmarshalBinary rejects the same IDs as Parse.
 //
 // Scan also accepts an ID of its own type, a pointer to one, or a struct that holds one,
 // such as a [database/sql.Null], because ent calls id.Scan(&id). The struct must be a
-// [database/sql/driver.Valuer] that returns the Value of its ID. Sno and UUID also accept the UUID of another
-// package, any type whose underlying type is [16]byte. Scan rejects every other Valuer, because the number of another type can be a valid ID of this type. Convert it,
-// or pass its Value.
+// [database/sql/driver.Valuer] that returns the Value of its ID. Sno and UUID also accept the
+// UUID of another package, any type whose underlying type is [16]byte. Scan rejects every other
+// Valuer, because the number of another type can be a valid ID of this type. Convert it, or pass
+// its Value.
 //
 // Value, MarshalText, MarshalBinary and MarshalJSON reject numbers that are not IDs, such
 // as Snowflake(-1), with [ErrRange], because no function could read them back. String

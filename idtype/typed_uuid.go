@@ -22,8 +22,8 @@ type UUIDOf[K any] = TypedUUID[*K]
 // Crockford's base32, for example "order_01h455vb4pex5vsknk084sn02q". The prefix has up to 63
 // lower-case letters and underscores, and begins and ends with a letter. JSON, map keys and
 // logs have this text, and Parse and UnmarshalText reject other text. UnmarshalJSON also accepts
-// the UUID of a column, as Postgres writes it in JSON. Columns never contain the prefix. If IDPrefix panics or returns another form, the first use of the model's IDs
-// panics. Without a prefix, the text is that of a UUID.
+// the UUID of a column, as Postgres writes it in JSON. Columns never contain the prefix. If
+// IDPrefix panics or returns another form, the first use of the model's IDs panics. Without a prefix, the text is that of a UUID.
 type TypedUUID[P any] [16]byte
 
 // typeIDText describes the text of a TypeID after its prefix, for errors.

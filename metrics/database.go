@@ -50,9 +50,10 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 // escaped as \xff.
 //
 // The source also runs the rules of sortkey doctor, every few minutes, beside the scrapes.
-// sortkey_findings has the number of findings per rule and level, if there are any. If the last search failed, sortkey_database_up is 0 and no findings are exported. Rules for
-// which the role lacks privileges have the level unknown. No statement opens a table of a role
-// that the session doesn't trust: the level is skipped.
+// sortkey_findings has the number of findings per rule and level, if there are any. If the last
+// search failed, sortkey_database_up is 0 and no findings are exported. Rules for which the role
+// lacks privileges have the level unknown. No statement opens a table of a role that the session
+// doesn't trust: the level is skipped.
 //
 // All processes would report the same values, so one per database is enough. Give it a pool of
 // its own with two connections, one for scrapes and one for searches: then the queries don't

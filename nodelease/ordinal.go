@@ -18,8 +18,8 @@ import (
 // StatefulSet, such as shop-7. Set it from the label apps.kubernetes.io/pod-index or from
 // metadata.name. HOSTNAME has the name of the pod, too, but elsewhere a host name can end in a
 // number that other hosts also have. Pods of a Deployment have no ordinals, but five characters at
-// the end of their names, which can be digits: a name that ends in five or more is an error. There is no default:
-// without a valid ordinal, Ordinal returns an error that wraps [idtype.ErrNode].
+// the end of their names, which can be digits: a name that ends in five or more is an error. There
+// is no default: without a valid ordinal, Ordinal returns an error that wraps [idtype.ErrNode].
 func Ordinal(env string, first, count int) (int, error) {
 	if first < 0 || count < 1 {
 		return 0, fmt.Errorf("nodelease: read the ordinal: want first from 0 and count from 1, got %d and %d: %w", first, count, idtype.ErrNode)
