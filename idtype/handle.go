@@ -15,17 +15,18 @@ type handle struct {
 	stall   stall
 }
 
-// A number identifies a node number of a layout in this process. Different numbers never
-// make the same ID of a layout.
+// A number identifies sequences of this process that could create the same ID. Different
+// numbers never do.
 type number struct {
-	layout string // the same for layouts that make the same IDs
-	node   int64  // the bits of the node number in an ID
+	layout string
+	node   int64 // 0 if layouts can divide the bits below the time; see spec.low
 }
 
 // sequencers holds the shared sequencers of this process. It keeps them forever, so that a
 // generator also continues one that was dropped. A sequencer has less than 1 kB.
 //
-// Only a Sno can have several sequencers per number: one for each range of its sequence.
+// A number has several sequencers if it is a Sno's, one for each range of its sequence, or if
+// layouts divide the bits below its time, one for each node number.
 var sequencers struct {
 	sync.Mutex
 	of map[number][]*sequencer
@@ -87,11 +88,12 @@ func sequencerOf(p spec, c clock, l Lease, alone bool, claim func(bool) (int64, 
 	if alone {
 		return newSequencer(p, c, l), nil
 	}
+	from, to := p.bits()
 	for _, s := range sequencers.of[p.number] {
-		switch {
-		case s.min == p.min && s.max == p.max:
+		switch first, last := s.bits(); {
+		case first == from && last == to:
 			return s, nil
-		case s.min <= p.max && p.min <= s.max:
+		case first <= to && from <= last:
 			return nil, overlapError(p, s)
 		}
 	}
@@ -101,6 +103,17 @@ func sequencerOf(p spec, c clock, l Lease, alone bool, claim func(bool) (int64, 
 	}
 	sequencers.of[p.number] = append(sequencers.of[p.number], s)
 	return s, nil
+}
+
+// overlapError returns the error for a generator that could create IDs of another one, but
+// can't continue its sequence.
+func overlapError(p spec, s *sequencer) error {
+	if p.ticks {
+		return &configError{fmt.Sprintf("idtype: use sequence numbers %d to %d of Sno partition %d: a generator of this process uses %d to %d; set the same SequenceMin and SequenceMax to share them, or ranges that don't overlap",
+			p.min, p.max, p.number.node, s.min, s.max)}
+	}
+	return &configError{fmt.Sprintf("idtype: start %s generator with the layout %q: a generator of this process with the layout %q creates the same IDs; use one layout for both, or node numbers whose bits differ",
+		p.line.format, p.layout, s.layout)}
 }
 
 // panicZero panics because the generator is the zero value.

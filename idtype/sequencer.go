@@ -80,11 +80,18 @@ type spec struct {
 	number   number
 	layout   string // for the lease's Attach, if not number's
 	line     timeline
+	low      int64  // the node number's bits below the time, if layouts can divide these bits
 	min, max uint32 // the sequence numbers of a unit
 	// random chooses the first number of a unit. If it is nil, units begin at min.
 	random *randomBits
 	// ticks means that a step back of the clock toggles a bit instead of waiting.
 	ticks bool
+}
+
+// bits returns the first and the last value that the bits below the time can have in IDs of
+// the same number.
+func (p *spec) bits() (first, last int64) {
+	return p.low + int64(p.min), p.low + int64(p.max)
 }
 
 // A cacheLine separates the word that all calls write from fields that they only read.
@@ -368,7 +375,7 @@ func (s *sequencer) toUnit(unit int64, tick bool) error {
 // notZero returns the first number from next on that doesn't make the zero ID. The zero ID
 // is the pair (0, 0) of node 0.
 func (s *sequencer) notZero(unit int64, next uint32) uint32 {
-	if unit == 0 && s.number.node == 0 {
+	if unit == 0 && s.number.node == 0 && s.low == 0 {
 		return max(next, 1)
 	}
 	return next

@@ -117,6 +117,50 @@ func (s subject) testSharedBound(t *testing.T) {
 	}
 }
 
+// Layouts of the same epoch and total width, but with another division of the bits below the
+// time, never create an ID twice in a process: the second generator is rejected unless its
+// bits differ.
+func TestLayoutsThatOverlap(t *testing.T) {
+	snowflake := func(datacenterBits, workerBits, sequenceBits, worker int) func() error {
+		return func() error {
+			_, err := NewSnowflakeGenerator(SnowflakeConfig{Layout: SnowflakeLayout{DatacenterBits: datacenterBits, WorkerBits: workerBits, SequenceBits: sequenceBits}, Worker: worker})
+			return err
+		}
+	}
+	si := func(machineBits, machine int) func() error {
+		return func() error {
+			_, err := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: SnowflakeSILayout{BaseClock: siLayout.BaseClock, MachineBits: machineBits, IndexBits: 13 - machineBits}, Machine: machine})
+			return err
+		}
+	}
+	for name, test := range map[string]struct {
+		first, second func() error
+		overlap       bool
+	}{
+		"upper half of a sequence": {snowflake(5, 4, 13, 1), snowflake(5, 5, 12, 3), true},
+		"two of 32 numbers":        {snowflake(5, 5, 12, 2), snowflake(5, 4, 13, 1), true},
+		"other bits":               {snowflake(5, 4, 13, 1), snowflake(5, 5, 12, 4), false},
+		"machine":                  {si(5, 3), si(4, 1), true},
+		"another machine":          {si(5, 3), si(4, 2), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forget()
+			t.Cleanup(forget)
+			if err := test.first(); err != nil {
+				t.Fatal(err)
+			}
+			err := test.second()
+			if !test.overlap {
+				if err != nil {
+					t.Error(err)
+				}
+			} else if kindOfError(err) != ErrConfig || !strings.Contains(err.Error(), " creates the same IDs; use one layout for both") {
+				t.Errorf("second layout: %v, want ErrConfig", err)
+			}
+		})
+	}
+}
+
 // Layouts that divide the node number in another way make the same IDs.
 func TestSharedByEqualLayouts(t *testing.T) {
 	forget()
@@ -188,7 +232,7 @@ func TestNotShared(t *testing.T) {
 		snowflake(SnowflakeConfig{}), snowflake(SnowflakeConfig{Worker: 1}), snowflake(SnowflakeConfig{Datacenter: 1}), snowflake(SnowflakeConfig{Layout: later}),
 		snowflake(SnowflakeConfig{Layout: split}), snowflake(SnowflakeConfig{Options: own}), snowflake(SnowflakeConfig{Options: own}),
 		snowflake(SnowflakeConfig{Options: lease(0)}),
-		si(SnowflakeSIConfig{Layout: siLayout}), si(SnowflakeSIConfig{Layout: siLayout, Machine: 1}), si(SnowflakeSIConfig{Layout: shorter}),
+		si(SnowflakeSIConfig{Layout: siLayout}), si(SnowflakeSIConfig{Layout: siLayout, Machine: 1}), si(SnowflakeSIConfig{Layout: shorter, Machine: 64}),
 		si(SnowflakeSIConfig{Layout: siLayout, Options: own}), si(SnowflakeSIConfig{Layout: siLayout, Options: lease(0)}),
 		spread(Spread64Config{}), spread(Spread64Config{Generator: 1}), spread(Spread64Config{Cluster: 1}), spread(Spread64Config{Options: own}), spread(Spread64Config{Options: lease(0)}),
 		sno(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 99}), sno(SnoConfig{Partition: &SnoPartition{}, SequenceMin: 100}), sno(SnoConfig{Partition: &SnoPartition{1}}),

@@ -266,12 +266,6 @@ func (c SnoConfig) claim(alone bool) (int64, error) {
 	return int64(p), nil
 }
 
-// overlapError returns the error for a range of a Sno partition that overlaps another one.
-func overlapError(p spec, s *sequencer) error {
-	return &configError{fmt.Sprintf("idtype: use sequence numbers %d to %d of Sno partition %d: a generator of this process uses %d to %d; set the same SequenceMin and SequenceMax to share them, or ranges that don't overlap",
-		p.min, p.max, p.number.node, s.min, s.max)}
-}
-
 // packageSno is the generator of NewSno.
 var packageSno struct {
 	sync.Mutex

@@ -28,7 +28,8 @@ var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
 // NewSnowflakeGenerator returns a new generator. It fails with
 //   - [ErrRange] if the layout is invalid
 //   - [ErrNode] if a node number doesn't fit the layout
-//   - [ErrConfig] if a node number comes from two sources
+//   - [ErrConfig] if a node number comes from two sources, or if a generator of this process
+//     with the same epoch, but other widths, creates the same IDs
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the layout
 //   - [ErrClockBackwards] if NotBefore is more than MaxWait, and more than a second, ahead
@@ -51,12 +52,11 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 		return nil, err
 	}
 	g := &SnowflakeGenerator{shift: l.timeShift(), node: node, layout: l}
-	s := spec{
-		// Not the fingerprint: 5 and 5 bits for datacenter and worker make the same IDs as 0 and 10.
-		number: number{fmt.Sprintf("snowflake: epoch %s; bits: node %d, sequence %d", stamp(l.Epoch), l.DatacenterBits+l.WorkerBits, l.SequenceBits), int64(node)},
-		layout: "snowflake: " + l.Fingerprint(), line: l.line(), max: 1<<l.SequenceBits - 1,
-	}
-	if err := g.seq.init(s, c.Options, nil); err != nil {
+	if err := g.seq.init(spec{
+		// Layouts of the same epoch and total width can create the same IDs.
+		number: number{layout: fmt.Sprintf("snowflake: epoch %s; %d bits below the time", stamp(l.Epoch), l.timeShift())},
+		layout: "snowflake: " + l.Fingerprint(), line: l.line(), low: int64(node), max: 1<<l.SequenceBits - 1,
+	}, c.Options, nil); err != nil {
 		return nil, err
 	}
 	return g, nil

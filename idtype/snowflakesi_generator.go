@@ -25,8 +25,9 @@ var _ Generator[SnowflakeSI] = (*SnowflakeSIGenerator)(nil)
 // NewSnowflakeSIGenerator returns a new generator. It fails with
 //   - [ErrRange] if the layout is invalid
 //   - [ErrNode] if the machine number doesn't fit the layout
-//   - [ErrConfig] if the layout has no base clock, or the machine number comes from two
-//     sources
+//   - [ErrConfig] if the layout has no base clock, if the machine number comes from two
+//     sources, or if a generator of this process with the same base clock, but other widths,
+//     creates the same IDs
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the layout
 //   - [ErrClockBackwards] if NotBefore is more than MaxWait, and more than a second, ahead
@@ -45,7 +46,11 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 		return nil, err
 	}
 	g := &SnowflakeSIGenerator{node: node, layout: l}
-	if err := g.seq.init(spec{number: number{"snowflake_si: " + l.Fingerprint(), int64(node)}, line: l.line(), max: 1<<l.IndexBits - 1}, c.Options, nil); err != nil {
+	if err := g.seq.init(spec{
+		// Layouts of the same base clock can create the same IDs.
+		number: number{layout: "snowflake_si: base clock " + stamp(l.BaseClock)},
+		layout: "snowflake_si: " + l.Fingerprint(), line: l.line(), low: int64(node), max: 1<<l.IndexBits - 1,
+	}, c.Options, nil); err != nil {
 		return nil, err
 	}
 	return g, nil
