@@ -177,7 +177,7 @@
 // on the database, and USAGE on the schemas sortkey and sortkey_internal. To log
 // the steps and delete old log rows, the owner also needs SELECT, INSERT and DELETE on
 // sortkey.partition_log. A role that calls manage_partitions needs write access
-// to sortkey.partitioned_table and the privileges of the table's owner. A role
+// to sortkey.partition_settings and the privileges of the table's owner. A role
 // with write access to that table controls which partitions are removed from
 // every managed table, so grant it only to roles that may drop all of them.
 // Creating partitions and moving rows runs the functions of the tables' owners. So
@@ -243,7 +243,7 @@
 //	next_snowflake()          next_snowflake(node)
 //	next_snowflake_si()       next_snowflake_si(node)
 //	next_spread64()           next_spread64(node)
-//	next_sno(meta DEFAULT 0)  next_sno(meta, node)
+//	next_sno()                next_sno(node, meta DEFAULT 0)  next_sno_meta(meta)
 //	next_uid60()              (without node numbers)
 //
 // The node number is the one of package nodelease, which T_node returns: datacenter
@@ -307,7 +307,7 @@
 //	SELECT sortkey.snowflake_at('2025-03-04 05:06:07.089Z', 0, 1022);
 //
 // Rows of the same millisecond, or of the same 4 ms for snos, need different sequence
-// numbers, from 0. Without a node number, T_at uses the setting. sno_at has a metabyte before the node number. uid60_at has
+// numbers, from 0. Without a node number, T_at uses the setting. sno_at has a metabyte after the node number. uid60_at has
 // random bits instead of a node number.
 //
 // # Dumps and copies

@@ -85,9 +85,9 @@ owned (class, oid, owner) AS (
 ), writers (class, oid, grantee, privilege) AS (
     SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, s.oid, a.grantee, a.privilege_type FROM spaces s, pg_catalog.aclexplode(s.nspacl) a WHERE a.privilege_type = 'CREATE' AND a.grantee <> s.nspowner
     UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, t.oid, a.grantee, a.privilege_type FROM tables t, pg_catalog.aclexplode(t.relacl) a
-        WHERE a.grantee <> t.relowner AND (t.relname <> ALL ('{partitioned_table,partition_log}'::pg_catalog.name[]) OR a.privilege_type = 'TRIGGER') AND (t.relkind IN ('r', 'p', 'f') AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER') OR t.relkind = 'S' AND a.privilege_type = 'UPDATE')
+        WHERE a.grantee <> t.relowner AND (t.relname <> ALL ('{partition_settings,partition_log}'::pg_catalog.name[]) OR a.privilege_type = 'TRIGGER') AND (t.relkind IN ('r', 'p', 'f') AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER') OR t.relkind = 'S' AND a.privilege_type = 'UPDATE')
     UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, t.oid, a.grantee, a.privilege_type FROM tables t JOIN pg_catalog.pg_attribute c ON c.attrelid = t.oid, pg_catalog.aclexplode(c.attacl) a
-        WHERE t.relname <> ALL ('{partitioned_table,partition_log}'::pg_catalog.name[]) AND t.relkind IN ('r', 'p', 'f') AND a.privilege_type IN ('INSERT', 'UPDATE')
+        WHERE t.relname <> ALL ('{partition_settings,partition_log}'::pg_catalog.name[]) AND t.relkind IN ('r', 'p', 'f') AND a.privilege_type IN ('INSERT', 'UPDATE')
 )
 SELECT * FROM (
     SELECT pg_catalog.pg_describe_object(o.class, o.oid, 0), pg_catalog.format('belongs to role %I', pg_catalog.pg_get_userbyid(o.owner)) FROM owned o
@@ -1073,7 +1073,7 @@ CREATE VIEW sortkey.node_defaults AS
         SELECT d.classid, d.objid, p.proname AS function, NOT 'node' = ANY (coalesce(p.proargnames, '{}')) AS from_setting,
             CASE WHEN pg_function_is_visible(p.oid) THEN '' ELSE E'sortkey\\.' END AS prefix
         FROM pg_proc p JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
-        WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_spread64', 'next_sno')
+        WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_spread64', 'next_sno', 'next_sno_meta')
     ), lasting AS (
         -- Exclude temporary objects: any role can create them, and only one session uses them.
         SELECT n.oid, n.nspname FROM pg_namespace n WHERE n.nspname !~ '^pg_temp_'
@@ -1099,17 +1099,16 @@ CREATE VIEW sortkey.node_defaults AS
         UNION ALL
         -- Remove the quotes of simple names, and replace all other quoted text with "". Then a call is a name and its arguments.
         SELECT d.kind, d.name, d.expression, d.function, d.from_setting,
-            coalesce(substring(c[1] FROM 'node => ([0-9]{1,9})(?:,|$)'),
-                substring(c[1] FROM CASE d.function WHEN 'next_sno' THEN '^[^,=]*, ([0-9]{1,9})$' ELSE '^([0-9]{1,9})$' END))::integer
+            substring(c[1] FROM '(?:^|node => )([0-9]{1,9})(?:,|$)')::integer
         FROM (SELECT * FROM defaults WHERE octet_length(expression) <= 10000) d CROSS JOIN LATERAL regexp_matches(
             regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', E'\\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
             '(?<![a-z0-9_.])' || d.prefix || d.function || E'\\((?:((?:[^()]|\\([^()]*\\))*)\\))?', 'g') c
-        WHERE NOT d.from_setting AND c[1] ~ CASE d.function WHEN 'next_sno' THEN ',' ELSE '.' END IS NOT FALSE
+        WHERE NOT d.from_setting AND c[1] <> '' IS NOT FALSE
         UNION ALL
         -- Any role can write a default with many calls, so the time per default has a limit.
         SELECT d.kind, d.name, d.expression, d.function, d.from_setting, NULL FROM defaults d WHERE NOT d.from_setting AND octet_length(d.expression) > 10000
     ), numbers AS (
-        SELECT n.*, substr(n.function, 6) AS format FROM nodes n
+        SELECT n.*, replace(substr(n.function, 6), '_meta', '') AS format FROM nodes n
     )
     SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, CASE WHEN l.holder IS NULL THEN l.reserved END AS reserved
     FROM numbers n
@@ -1346,7 +1345,7 @@ BEGIN
             WHERE c.oid = 'sortkey_internal.snowflake_clock'::regclass
             UNION ALL
             SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
-            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname = 'next_snowflake'
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_meta')
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -1569,7 +1568,7 @@ BEGIN
             WHERE c.oid = 'sortkey_internal.uid60_clock'::regclass
             UNION ALL
             SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
-            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname = 'next_uid60'
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('next_uid60', 'next_uid60_meta')
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -1801,7 +1800,7 @@ BEGIN
             WHERE c.oid = 'sortkey_internal.spread64_clock'::regclass
             UNION ALL
             SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
-            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname = 'next_spread64'
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('next_spread64', 'next_spread64_meta')
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -2069,19 +2068,26 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION sortkey.next_sno(meta integer DEFAULT 0) RETURNS uuid
+CREATE FUNCTION sortkey.next_sno() RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.sno_id(nextval('sortkey_internal.sno_clock'), sortkey_internal.sno_node_bits(0, meta) | sortkey_internal.sno_node_bits());
-COMMENT ON FUNCTION sortkey.next_sno(integer) IS
-    'Generates an ID, for the default of a column, with a metabyte (0 to 255) and the node number in the setting sortkey.node (0 to 65535), as its partition. Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
+    RETURN sortkey_internal.sno_id(nextval('sortkey_internal.sno_clock'), sortkey_internal.sno_node_bits(0, 0) | sortkey_internal.sno_node_bits());
+COMMENT ON FUNCTION sortkey.next_sno() IS
+    'Generates an ID, for the default of a column, with the node number in the setting sortkey.node (0 to 65535), as its partition. Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
 
-CREATE FUNCTION sortkey.next_sno(meta integer, node integer) RETURNS uuid
+CREATE FUNCTION sortkey.next_sno(node integer, meta integer DEFAULT 0) RETURNS uuid
     LANGUAGE sql VOLATILE
     RETURN sortkey_internal.sno_id(nextval('sortkey_internal.sno_clock'), sortkey_internal.sno_node_bits(node, meta));
 COMMENT ON FUNCTION sortkey.next_sno(integer, integer) IS
-    'Generates an ID, for the default of a column, with a metabyte (0 to 255) and a node number (0 to 65535), as its partition. No program or other database may use that number.';
+    'Generates an ID, for the default of a column, with a node number (0 to 65535), as its partition, and a metabyte (0 to 255). No program or other database may use that number.';
 
-CREATE FUNCTION sortkey.sno_at(t timestamptz, n integer, meta integer DEFAULT 0, node integer DEFAULT NULL) RETURNS uuid
+-- Not an overload of next_sno, whose only argument is a node number.
+CREATE FUNCTION sortkey.next_sno_meta(meta integer) RETURNS uuid
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.sno_id(nextval('sortkey_internal.sno_clock'), sortkey_internal.sno_node_bits(0, meta) | sortkey_internal.sno_node_bits());
+COMMENT ON FUNCTION sortkey.next_sno_meta(integer) IS
+    'Generates an ID as next_sno() does, with a metabyte (0 to 255).';
+
+CREATE FUNCTION sortkey.sno_at(t timestamptz, n integer, node integer DEFAULT NULL, meta integer DEFAULT 0) RETURNS uuid
     LANGUAGE sql VOLATILE
     RETURN sortkey_internal.not_zero('Sno', (left(encode(uuid_send(sortkey.sno_floor(t)), 'hex'), 16) || sortkey_internal.sno_hex(
         CASE WHEN node IS NULL THEN sortkey_internal.sno_node_bits(0, meta) | sortkey_internal.sno_node_bits() ELSE sortkey_internal.sno_node_bits(node, meta) END
@@ -2101,7 +2107,7 @@ BEGIN
             WHERE c.oid = 'sortkey_internal.sno_clock'::regclass
             UNION ALL
             SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
-            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname = 'next_sno'
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('next_sno', 'next_sno_meta')
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -2180,7 +2186,8 @@ $$;
 COMMENT ON FUNCTION sortkey.uuid7_floor(timestamptz) IS
     'Returns the lowest UUID of version 7 of the millisecond that contains t, a bound for partitions and for queries by time. UUIDs of other versions are between any two bounds.';
 
-CREATE FUNCTION sortkey.next_uuid7() RETURNS uuid
+-- Returns a UUID before Postgres 18.
+CREATE FUNCTION sortkey_internal.uuid7_now() RETURNS uuid
     LANGUAGE plpgsql VOLATILE PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -2191,14 +2198,20 @@ BEGIN
         || right(encode(uuid_send(gen_random_uuid()), 'hex'), 16))::uuid;
 END
 $$;
--- Since Postgres 18, the server has a faster function with the same layout.
-DO $$
+
+-- Returns a UUID since Postgres 18, which has a faster function with the same layout. PL/pgSQL looks up that function in the
+-- first call, so a dump can be restored to an older version.
+CREATE FUNCTION sortkey_internal.uuid7_of_server() RETURNS uuid
+    LANGUAGE plpgsql VOLATILE PARALLEL SAFE
+AS $$
 BEGIN
-    IF to_regprocedure('uuidv7()') IS NOT NULL THEN
-        EXECUTE 'CREATE OR REPLACE FUNCTION sortkey.next_uuid7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE RETURN uuidv7()';
-    END IF;
+    RETURN pg_catalog.uuidv7();
 END
 $$;
+
+CREATE FUNCTION sortkey.next_uuid7() RETURNS uuid
+    LANGUAGE sql VOLATILE PARALLEL SAFE
+    RETURN CASE WHEN current_setting('server_version_num')::integer >= 180000 THEN sortkey_internal.uuid7_of_server() ELSE sortkey_internal.uuid7_now() END;
 COMMENT ON FUNCTION sortkey.next_uuid7() IS
     'Generates a UUID of version 7, for the default of a column: uuidv7() since Postgres 18, otherwise the same in units of a microsecond. UUIDs of one microsecond have no order.';
 
@@ -2240,6 +2253,10 @@ END
 $$;
 COMMENT ON FUNCTION sortkey.typeid_from_text(text) IS 'Returns the UUID of a TypeID, whatever its prefix is. Raises an error for other texts.';
 
+-- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
+-- USAGE on that schema, a role cannot call these by name.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
+
 INSERT INTO sortkey.revision (version, name) VALUES (8, 'uuid7');
 
 DO $$
@@ -2268,16 +2285,49 @@ $$;
 -- plan_partitions() shows the steps as SQL, and the table partition_log records the completed steps. Every function
 -- runs with the privileges of its caller, who needs USAGE on both schemas.
 
-CREATE TABLE sortkey.partitioned_table (
-    parent regclass PRIMARY KEY,
+-- Returns a text that identifies the database: the system identifier of the server, where roles may read it, and the OID.
+-- pg_upgrade and a restored dump change it, and a physical copy doesn't.
+CREATE FUNCTION sortkey_internal.database_identity() RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    id CONSTANT text := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+BEGIN
+    RETURN (SELECT c.system_identifier FROM pg_control_system() c) || '/' || id;
+EXCEPTION WHEN insufficient_privilege THEN
+    RETURN id;
+END
+$$;
+
+-- A table has its OID in the database that wrote the row, so that settings follow a renamed table and end with a dropped
+-- one. In a restored database, which has other OIDs, its name identifies the table until maintenance writes the new OID.
+-- A dump of a regclass would have a number in place of a dropped table, and could not be restored without all tables.
+CREATE TABLE sortkey.partition_settings (
+    database text NOT NULL,
+    id oid NOT NULL,
+    schema name NOT NULL,
+    name name NOT NULL,
     format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno', 'uuid7')),
     every interval NOT NULL,
     premake integer NOT NULL,
     retention interval, -- NULL: permanent
     retention_action text NOT NULL CHECK (retention_action IN ('detach', 'drop')),
-    default_partition boolean NOT NULL
+    default_partition boolean NOT NULL,
+    PRIMARY KEY (database, id)
 );
-COMMENT ON TABLE sortkey.partitioned_table IS 'The partition settings of tables, written by manage_partitions and unmanage_partitions.';
+COMMENT ON TABLE sortkey.partition_settings IS 'The partition settings of tables, written by manage_partitions, unmanage_partitions and maintain_partitions. The view partitioned_table has the settings of existing tables.';
+
+-- Returns the OID of the table of a row of partition_settings, or NULL if there is none.
+CREATE FUNCTION sortkey_internal.table_of(settings sortkey.partition_settings) RETURNS oid
+    LANGUAGE sql STABLE
+    RETURN CASE WHEN settings.database = sortkey_internal.database_identity() THEN (SELECT c.oid FROM pg_class c WHERE c.oid = settings.id)
+        ELSE (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = settings.schema AND c.relname = settings.name) END;
+
+CREATE VIEW sortkey.partitioned_table AS
+    SELECT t.id::regclass AS parent, s.format, s.every, s.premake, s.retention, s.retention_action, s.default_partition
+    FROM sortkey.partition_settings s CROSS JOIN LATERAL sortkey_internal.table_of(s) t (id) WHERE t.id IS NOT NULL;
+COMMENT ON VIEW sortkey.partitioned_table IS 'The tables with managed partitions, and their settings.';
 
 -- A random key, so that rows don't collide with local rows of a logical replica of this table.
 CREATE TABLE sortkey.partition_log (
@@ -2308,7 +2358,7 @@ BEGIN
         SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
         FROM (
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
-            WHERE c.oid IN ('sortkey.partitioned_table'::regclass, 'sortkey.partition_log'::regclass)
+            WHERE c.oid IN ('sortkey.partition_settings'::regclass, 'sortkey.partitioned_table'::regclass, 'sortkey.partition_log'::regclass)
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -2317,7 +2367,7 @@ BEGIN
 END
 $$;
 
-GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
+GRANT SELECT ON sortkey.partition_settings, sortkey.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
 
 -- Raises an error unless the session trusts the owners of a table, of its partitions, and of the tables that a foreign key
 -- connects with one of them. Maintenance opens all of these, and the server runs code of their owners when it does.
@@ -2372,7 +2422,8 @@ BEGIN
 END
 $$;
 
--- Keeps a role with write access to partitioned_table from managing tables of others. It can forget dropped ones.
+-- Keeps a role with write access to partition_settings from managing tables of others. It can delete the settings of missing
+-- tables. Only the owner of the settings, who restores dumps, can write settings that another database made.
 CREATE FUNCTION sortkey_internal.check_managed_owner() RETURNS trigger
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -2381,16 +2432,26 @@ DECLARE
     refused record;
 BEGIN
     SELECT c.oid::regclass AS parent, pg_get_userbyid(c.relowner) AS owner INTO refused FROM pg_class c
-        WHERE (TG_OP <> 'INSERT' AND c.oid = OLD.parent OR TG_OP <> 'DELETE' AND c.oid = NEW.parent) AND NOT pg_has_role(c.relowner, 'USAGE');
+        WHERE (TG_OP <> 'INSERT' AND c.oid = sortkey_internal.table_of(OLD) OR TG_OP <> 'DELETE' AND c.oid = sortkey_internal.table_of(NEW)) AND NOT pg_has_role(c.relowner, 'USAGE');
     IF FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('role %I does not own %s; the owner is %I', current_user, refused.parent, refused.owner),
             HINT = format('Use role %I, or a member of %1$I.', refused.owner);
     END IF;
-    RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+    IF TG_OP = 'DELETE' THEN
+        RETURN OLD;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE NEW.database = sortkey_internal.database_identity() AND c.oid = NEW.id AND n.nspname = NEW.schema AND c.relname = NEW.name)
+        AND NOT pg_has_role((SELECT c.relowner FROM pg_class c WHERE c.oid = TG_RELID), 'USAGE') THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('table %I.%I with OID %s is not a table of this database', NEW.schema, NEW.name, NEW.id),
+            HINT = 'Call sortkey.manage_partitions, which writes the settings of an existing table.';
+    END IF;
+    RETURN NEW;
 END
 $$;
-CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON sortkey.partitioned_table
+CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON sortkey.partition_settings
     FOR EACH ROW EXECUTE FUNCTION sortkey_internal.check_managed_owner();
 
 -- The arguments are
@@ -2513,11 +2574,16 @@ BEGIN
     END IF;
 
     PERFORM sortkey_internal.managed_tables(NULL, true);
-    INSERT INTO sortkey.partitioned_table AS t (parent, format, every, premake, retention, retention_action, default_partition)
-        VALUES (parent, wanted, every, premake, retention, retention_action, default_partition)
-        ON CONFLICT ON CONSTRAINT partitioned_table_pkey DO UPDATE SET format = excluded.format, every = excluded.every,
-            premake = excluded.premake, retention = excluded.retention, retention_action = excluded.retention_action,
-            default_partition = excluded.default_partition;
+    -- The settings of a dropped table of this name, or of this table in the database that a dump was made of.
+    DELETE FROM sortkey.partition_settings s
+        WHERE coalesce(sortkey_internal.table_of(s), parent) = parent AND s.schema = (SELECT n.nspname FROM pg_namespace n WHERE n.oid = rel.relnamespace) AND s.name = rel.relname
+            AND (s.database, s.id) <> (sortkey_internal.database_identity(), rel.oid);
+    INSERT INTO sortkey.partition_settings (database, id, schema, name, format, every, premake, retention, retention_action, default_partition)
+        SELECT sortkey_internal.database_identity(), rel.oid, n.nspname, rel.relname, wanted, every, premake, retention, retention_action, default_partition
+            FROM pg_namespace n WHERE n.oid = rel.relnamespace
+        ON CONFLICT ON CONSTRAINT partition_settings_pkey DO UPDATE SET schema = excluded.schema, name = excluded.name, format = excluded.format,
+            every = excluded.every, premake = excluded.premake, retention = excluded.retention,
+            retention_action = excluded.retention_action, default_partition = excluded.default_partition;
 END
 $$;
 COMMENT ON FUNCTION sortkey.manage_partitions(regclass, interval, text, integer, interval, text, boolean) IS
@@ -2530,29 +2596,36 @@ AS $$
 BEGIN
     PERFORM sortkey_internal.managed_tables(unmanage_partitions.parent, true);
     PERFORM sortkey_internal.require_owner(unmanage_partitions.parent);
-    DELETE FROM sortkey.partitioned_table t WHERE t.parent = unmanage_partitions.parent;
+    DELETE FROM sortkey.partition_settings s WHERE sortkey_internal.table_of(s) = unmanage_partitions.parent;
 END
 $$;
 COMMENT ON FUNCTION sortkey.unmanage_partitions(regclass) IS
     'Ends the maintenance of a table; its partitions stay. The caller must own the table or be a member of its owner.';
 
--- Returns all managed tables, or parent, which must be managed. If forget is true, it also deletes the settings of
--- dropped tables and log rows older than 90 days, if the role has the privileges and no lock prevents it.
-CREATE FUNCTION sortkey_internal.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
+-- Returns all managed tables, or parent, which must be managed. If clean is true, it also deletes the settings of dropped
+-- tables and log rows older than 90 days, and writes the current names and OIDs of the role's tables, if the role has the
+-- privileges and no lock prevents it.
+CREATE FUNCTION sortkey_internal.managed_tables(parent regclass, clean boolean) RETURNS SETOF regclass
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '2s'
 AS $$
+DECLARE
+    here CONSTANT text := sortkey_internal.database_identity();
 BEGIN
     BEGIN
-        IF forget AND has_table_privilege('sortkey.partitioned_table', 'DELETE') THEN
-            DELETE FROM sortkey.partitioned_table t WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.parent);
+        IF clean AND has_table_privilege('sortkey.partition_settings', 'DELETE') AND has_table_privilege('sortkey.partition_settings', 'UPDATE') THEN
+            DELETE FROM sortkey.partition_settings s WHERE s.database = here AND sortkey_internal.table_of(s) IS NULL;
+            UPDATE sortkey.partition_settings s SET database = here, id = c.oid, schema = n.nspname, name = c.relname
+                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE c.oid = sortkey_internal.table_of(s) AND pg_has_role(c.relowner, 'USAGE')
+                    AND (s.database, s.id, s.schema, s.name) IS DISTINCT FROM (here, c.oid, n.nspname, c.relname);
         END IF;
-        IF forget AND has_table_privilege('sortkey.partition_log', 'DELETE') AND has_table_privilege('sortkey.partition_log', 'SELECT') THEN
+        IF clean AND has_table_privilege('sortkey.partition_log', 'DELETE') AND has_table_privilege('sortkey.partition_log', 'SELECT') THEN
             DELETE FROM sortkey.partition_log l WHERE l.ended_at < now() - interval '90 days';
         END IF;
     EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'cannot delete old rows of partition_log and partitioned_table: %', SQLERRM;
+        RAISE WARNING 'cannot delete old rows of partition_log and partition_settings: %', SQLERRM;
     END;
     RETURN QUERY SELECT t.parent FROM sortkey.partitioned_table t JOIN pg_class c ON c.oid = t.parent
         WHERE managed_tables.parent IS NULL OR t.parent = managed_tables.parent
@@ -3077,7 +3150,7 @@ BEGIN
 END
 $$;
 
--- Returns a hash of the catalog rows of a table and its partitions, and of its row in partitioned_table.
+-- Returns a hash of the catalog rows of a table and its partitions, and of its settings.
 CREATE FUNCTION sortkey_internal.partition_state(parent regclass) RETURNS text
     LANGUAGE sql STABLE
     RETURN md5(concat_ws(' ', (SELECT t FROM sortkey.partitioned_table t WHERE t.parent = partition_state.parent),

@@ -44,7 +44,7 @@ func formats(c migrations.Config) map[Format]format {
 		},
 		Sno: {
 			sqlType: "uuid", zero: "'32323232-3232-3232-3232-323232323232'", pool: "sno", nodes: 1 << 16,
-			next: schema + ".next_sno({meta}, {node})", creates: schema + ".next_sno(integer, integer)", at: schema + ".sno_at({time}, {n}, {meta}, {node})", time: schema + ".sno_time",
+			next: schema + ".next_sno({node}, {meta})", creates: schema + ".next_sno(integer, integer)", at: schema + ".sno_at({time}, {n}, {node}, {meta})", time: schema + ".sno_time",
 			epochMS: idtype.SnoLayout{}.Time(idtype.Sno{}).UnixMilli(), unitMS: 4, perUnit: 1 << 16,
 		},
 		UUID7: { // the sequence number is in the 12 bits of the fraction of a millisecond

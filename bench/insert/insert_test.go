@@ -44,7 +44,7 @@ var (
 	nextSnowflake       = byFunction("next_snowflake", "bigint", "()")
 	nextSnowflakeOfNode = byFunction("next_snowflake", "bigint", "(node)")
 	nextSno             = byFunction("next_sno", "uuid", "()")
-	nextSnoOfNode       = byFunction("next_sno", "uuid", "(0,node)")
+	nextSnoOfNode       = byFunction("next_sno", "uuid", "(node)")
 	nextUUID7           = byFunction("next_uuid7", "uuid", "()")
 )
 

@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 	}
 	for _, want := range []string{
 		"| Allocations of Next and Fill | ≤ 0 | 0 | `Next/Snowflake`, the worst of 12 | met |\n",
-		"| INSERT … SELECT with next_sno() and next_sno(0,node) | ≤ 2 | 2.407 | `Insert/key=next_sno()`, the worst of 2 | **missed** |\n",
+		"| INSERT … SELECT with next_sno() and next_sno(node) | ≤ 2 | 2.407 | `Insert/key=next_sno()`, the worst of 2 | **missed** |\n",
 		"| Percentage of the cap that Fill reaches | ≥ 98 | 100.2 | `AtCap/Snowflake/Fill`, the worst of 6 | met |\n",
 		"| 0.841 | `Next/SnowflakeSI / Next/sony/sonyflake`, the worst of 2 | met |\n",
 		"\n```text\ngo test ./bench -timeout 60m -run '^$' -bench 'Next$|NextParallel|NextFlatOut' -benchtime 700ms -count 5\ngo test ./bench ",

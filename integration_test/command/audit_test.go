@@ -174,7 +174,7 @@ func TestAuditFormats(t *testing.T) {
 			SELECT sortkey.manage_partitions('by_settings', '1 day', 'snowflake_si');
 			INSERT INTO by_settings VALUES (9007199254740992), (sortkey.snowflake_si_floor('2025-03-02Z') + 1);
 			CREATE TABLE "By uuid" ("Id" uuid PRIMARY KEY, at timestamp);
-			INSERT INTO "By uuid" VALUES (sortkey.sno_at('2025-03-02Z', 1, 3, 700), '2025-03-02'), (sortkey.sno_at('2025-03-02Z', 2, 3, 700), '2025-03-02 00:02'),
+			INSERT INTO "By uuid" VALUES (sortkey.sno_at('2025-03-02Z', 1, 700, 3), '2025-03-02'), (sortkey.sno_at('2025-03-02Z', 2, 700, 3), '2025-03-02 00:02'),
 				('32323232-3232-3232-3232-323232323232', NULL), ('00000000-0000-4000-8000-000000000000', NULL), ('ffffffff-0000-4000-8000-000000000000', NULL);
 			CREATE FUNCTION sortkey.next_invoice() RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
 			CREATE TABLE by_flag (id bigint PRIMARY KEY DEFAULT sortkey.next_invoice());

@@ -73,7 +73,7 @@ func TestIDsInSQL(t *testing.T) {
 				wantSame(t, pgtest.Value[int](t, conn, fmt.Sprintf(function, "node"), column), tt.node)
 				create := fmt.Sprintf("SELECT sortkey.%s_at($1, $2, node => $3)::text", tt.name)
 				if tt.name == "sno" {
-					create = "SELECT sortkey.sno_at($1, $2, 7, $3)::text"
+					create = "SELECT sortkey.sno_at($1, $2, $3, 7)::text"
 				}
 				wantSame(t, pgtest.Value[string](t, conn, create, at, sequence, tt.node), column)
 			}
@@ -85,7 +85,7 @@ func TestIDsInSQL(t *testing.T) {
 
 // testRangeInSQL pastes the WHERE clauses of range into queries.
 func testRangeInSQL(t *testing.T, db *pgtest.DB, conn *pgx.Conn) {
-	db.Exec(t, `CREATE TABLE "order" AS SELECT sortkey.snowflake_at(t, 0, 1) AS "Key", sortkey.sno_at(t, 0, 0, 1) AS sno_id, sortkey.uuid7_floor(t) AS uuid_id
+	db.Exec(t, `CREATE TABLE "order" AS SELECT sortkey.snowflake_at(t, 0, 1) AS "Key", sortkey.sno_at(t, 0, 1) AS sno_id, sortkey.uuid7_floor(t) AS uuid_id
 		FROM generate_series('2026-01-31 15:00Z'::timestamptz, '2026-01-31 15:59Z', '1 minute') AS t`)
 	for _, args := range []string{`snowflake --column "order"."Key"`, "sno --column sno_id", "uuid7 --column uuid_id"} {
 		var window struct{ Where string }

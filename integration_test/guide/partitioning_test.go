@@ -218,7 +218,7 @@ func TestPartitioningGrants(t *testing.T) {
 			owner+"|5|5", member+"|3|3")
 		// The DBA needs no right to the schema of the table.
 		has(t, "the last maintenance", lines(t, conn, docs.Find(t, docs.File(t, "examples/guide/operations.sql"), "maintained").SQL), "app.events|*-*|0")
-		for _, denied := range []string{"DELETE FROM sortkey.partition_log", "SELECT * FROM app.events", "INSERT INTO sortkey.partitioned_table SELECT * FROM sortkey.partitioned_table"} {
+		for _, denied := range []string{"DELETE FROM sortkey.partition_log", "SELECT * FROM app.events", "INSERT INTO sortkey.partition_settings SELECT * FROM sortkey.partition_settings"} {
 			pgtest.Fails(t, fmt.Errorf("%s: %w", denied, as(dba, denied)), nil, "permission denied")
 		}
 		// Without CREATE on the schema, maintenance can't create partitions.

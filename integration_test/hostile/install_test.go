@@ -237,7 +237,7 @@ func TestGrants(t *testing.T) {
 		{name: "trigger with a condition", names: append([]string{"trigger ", "shop.events"}, absent...), steps: []step{
 			admin("GRANT TRIGGER ON ALL TABLES IN SCHEMA sortkey TO {mallory}; GRANT USAGE ON SCHEMA sortkey TO {mallory}; " + managed),
 			mallory(`CREATE DOMAIN mallory.d AS boolean CHECK (mallory.payload());
-				DO $$ DECLARE t text; BEGIN FOREACH t IN ARRAY '{revision,layout,node_pool,node_lease,partitioned_table,partition_log}'::text[] LOOP
+				DO $$ DECLARE t text; BEGIN FOREACH t IN ARRAY '{revision,layout,node_pool,node_lease,partition_settings,partition_log}'::text[] LOOP
 					EXECUTE format('CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON sortkey.%I FOR EACH ROW WHEN (NOT true::mallory.d) EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger()', t);
 				END LOOP; END $$`),
 			admin("REVOKE TRIGGER ON ALL TABLES IN SCHEMA sortkey FROM {mallory}"), // the triggers stay

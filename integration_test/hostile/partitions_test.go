@@ -22,8 +22,12 @@ forged: fine'; SELECT mallory.payload(); --" DEFAULT; INSERT INTO sortkey.partit
 		}},
 		// A trigger keeps mallory from managing tables of others.
 		{name: "table of the administrator", names: []string{"mallory."}, steps: []step{
-			admin(maintainer + managed), malloryTries(`INSERT INTO sortkey.partitioned_table (parent, format, every, premake, retention_action, default_partition) VALUES ('shop.orders', 'snowflake', '1 day', 4, 'drop', true)`),
-			malloryTries(`UPDATE sortkey.partitioned_table SET retention = '1 minute', retention_action = 'drop' WHERE parent = 'shop.events'::regclass`), malloryTries(`DELETE FROM sortkey.partitioned_table`),
+			admin(maintainer + managed), 
+			malloryTries(`INSERT INTO sortkey.partition_settings SELECT database, 'shop.orders'::regclass, 'shop', 'orders', 'snowflake', '1 day', 4, '1 minute', 'drop', true FROM sortkey.partition_settings`),
+			// In a restored database, the name would be enough. The table doesn't exist yet.
+			malloryTries(`INSERT INTO sortkey.partition_settings VALUES ('another', 5, 'shop', 'orders', 'snowflake', '1 day', 4, '1 minute', 'drop', true)`),
+			malloryTries(`INSERT INTO sortkey.partition_settings VALUES ('another', 5, 'shop', 'planned', 'snowflake', '1 day', 4, '1 minute', 'drop', true)`),
+			malloryTries(`UPDATE sortkey.partition_settings SET retention = '1 minute', retention_action = 'drop' WHERE id = 'shop.events'::regclass`), malloryTries(`DELETE FROM sortkey.partition_settings`),
 			allowed(sortkey("partitions run")), calls(all...), allowed(statement("SELECT 1 / count(*) FROM sortkey.partitioned_table WHERE parent = 'shop.events'::regclass AND retention IS NULL")),
 		}},
 	})

@@ -50,7 +50,7 @@ const (
 
 // maintainer are the grants of a role that maintains its own tables.
 const maintainer = `GRANT USAGE ON SCHEMA sortkey, sortkey_internal TO {mallory};
-	GRANT SELECT, INSERT, UPDATE, DELETE ON sortkey.partitioned_table TO {mallory}; GRANT SELECT, INSERT, DELETE ON sortkey.partition_log TO {mallory};`
+	GRANT SELECT, INSERT, UPDATE, DELETE ON sortkey.partition_settings TO {mallory}; GRANT SELECT, INSERT, DELETE ON sortkey.partition_log TO {mallory};`
 
 // Nothing opens mallory's tables, whatever their definitions are: not for an administrator, and not
 // for a service, which has no rights but to the schema of the installation.

@@ -120,7 +120,7 @@ func TestCheckDefaults(t *testing.T) {
 		db.Exec(t, "SELECT sortkey.unreserve_node('snowflake', 1021)")
 		wantError(t, migrations.CheckDefaults(ctx, pool, c), migrations.ErrUnreservedNode, "1021")
 		// The remedy is a valid statement, even for names that need quotes.
-		db.Exec(t, `CREATE SCHEMA "it's"; CREATE TABLE "it's"."a.b" ("Id" uuid DEFAULT sortkey.next_sno(1, 2)); DROP TABLE orders`)
+		db.Exec(t, `CREATE SCHEMA "it's"; CREATE TABLE "it's"."a.b" ("Id" uuid DEFAULT sortkey.next_sno(2, 1)); DROP TABLE orders`)
 		err := migrations.CheckDefaults(ctx, pool, c)
 		wantError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" uses unreserved number 2 of pool sno (run `)
 		db.Exec(t, checkRemedy(err))
@@ -252,14 +252,14 @@ func TestNodeDefaults(t *testing.T) {
 			{"bigint DEFAULT sortkey.next_snowflake_si(9)", []string{"snowflake_si f snowflake-si 9 -"}},
 			{"bigint DEFAULT sortkey.next_spread64(10 << 4 | 2)", []string{"spread64 f - -"}},
 			{"bigint DEFAULT sortkey.next_spread64(node => 178)", []string{"spread64 f spread64-2 11 -"}},
-			{"uuid DEFAULT sortkey.next_sno(ascii('c'), 65535)", []string{"sno f sno 65535 of j"}},
+			{"uuid DEFAULT sortkey.next_sno(65535, ascii('c'))", []string{"sno f sno 65535 of j"}},
 			{"bigint DEFAULT other.next_snowflake(1)", nil},
 			{"bigint DEFAULT sortkey.next_uid60()", nil},
 			{"bigint DEFAULT 13", nil},
 			{"bigint DEFAULT other.next_snowflake(2) + sortkey.next_snowflake(35)", []string{"snowflake f snowflake 35 -"}},
 			{"bigint DEFAULT sortkey.next_snowflake()", []string{"snowflake t snowflake 21 of all"}},
 			{"uuid DEFAULT sortkey.next_sno()", []string{"sno t sno 21 -"}},
-			{"uuid DEFAULT sortkey.next_sno(meta => 7)", []string{"sno t sno 21 -"}},
+			{"uuid DEFAULT sortkey.next_sno_meta(7)", []string{"sno t sno 21 -"}},
 			{"bigint DEFAULT sortkey.next_spread64()", []string{"spread64 t spread64-5 1 -"}},
 			{"bigint DEFAULT sortkey.next_snowflake_si()", []string{"snowflake_si t snowflake-si 21 -"}},
 			{"bigint DEFAULT other.next_snowflake()", nil},

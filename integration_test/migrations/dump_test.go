@@ -26,7 +26,7 @@ func installTables() string {
 			fmt.Fprintf(&b, "CREATE TABLE by_%[1]s (id sortkey.%[1]s PRIMARY KEY DEFAULT %[2]s, n int);\n", g.name, g.next())
 		}
 	}
-	b.WriteString(`CREATE TABLE of_sno_as_text (id sortkey.sno_as_text PRIMARY KEY DEFAULT sortkey.sno_text(sortkey.next_sno(200, 40000)), n int);
+	b.WriteString(`CREATE TABLE of_sno_as_text (id sortkey.sno_as_text PRIMARY KEY DEFAULT sortkey.sno_text(sortkey.next_sno(40000, 200)), n int);
 		CREATE TABLE parted (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(103), n int) PARTITION BY RANGE (id);
 		CREATE TABLE parted_before PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (sortkey.snowflake_floor('2026-01-01 00:00:00+00'));
 		CREATE TABLE parted_after PARTITION OF parted FOR VALUES FROM (sortkey.snowflake_floor('2026-01-01 00:00:00+00')) TO (MAXVALUE);

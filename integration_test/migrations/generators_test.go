@@ -338,9 +338,9 @@ func TestServerNodes(t *testing.T) {
 			{"snowflake", "sortkey.next_snowflake(%s)", "sortkey.snowflake_node(%s)", 1023, " of Snowflake is out of range (0 to 1023)"},
 			{"snowflake_si", "sortkey.next_snowflake_si(%s)", "sortkey.snowflake_si_node(%s)", 31, " of SnowflakeSI is out of range (0 to 31)"},
 			{"spread64", "sortkey.next_spread64(%s)", "sortkey.spread64_node(%s)", 1023, " of Spread64 is out of range (0 to 1023)"},
-			{"sno", "sortkey.next_sno(255, %s)", "sortkey.sno_node(%s)", 65535, " of Sno is out of range (0 to 65535)"},
-			{"sno", "sortkey.next_sno(%s, 65535)", "(sortkey.sno_parts(%s)).meta", 255, " is out of range (0 to 255)"},
-			{"sno", "sortkey.next_sno(%s)", "(sortkey.sno_parts(%s)).meta", 255, " is out of range (0 to 255)"},
+			{"sno", "sortkey.next_sno(%s, 255)", "sortkey.sno_node(%s)", 65535, " of Sno is out of range (0 to 65535)"},
+			{"sno", "sortkey.next_sno(65535, %s)", "(sortkey.sno_parts(%s)).meta", 255, " is out of range (0 to 255)"},
+			{"sno", "sortkey.next_sno_meta(%s)", "(sortkey.sno_parts(%s)).meta", 255, " is out of range (0 to 255)"},
 		} {
 			call := func(v string) string { return fmt.Sprintf(c.call, v) }
 			for _, v := range []int{0, 1, c.max} {

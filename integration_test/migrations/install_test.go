@@ -164,7 +164,7 @@ func TestDownInUse(t *testing.T) {
 			installDo(t, pool, c, migrations.Up)
 			// Dependencies on the last migration, on one in the middle, and on the first possible one.
 			dependents := []struct{ create, drop, dependent string }{
-				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(1, 2))", "DROP TABLE orders", "default value for column id of table public.orders"},
+				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(2, 1))", "DROP TABLE orders", "default value for column id of table public.orders"},
 				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY)", "DROP TABLE orders", "column id of table public.orders"},
 				{"CREATE TABLE orders (id bigint DEFAULT sortkey.next_uid60())", "DROP TABLE orders", "default value for column id of table public.orders"},
 				{"CREATE VIEW recent AS SELECT sortkey.snowflake_time(1)", "DROP VIEW recent", "view public.recent"},

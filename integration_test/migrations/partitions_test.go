@@ -602,7 +602,7 @@ func TestPartitionsByHand(t *testing.T) {
 		owner, _ := newRole(t, db.DB, "owner")
 		member, pool := newRole(t, db.DB, "member")
 		db.pool = pool
-		db.Exec(t, fmt.Sprintf(`grant %s to %s; grant usage on schema sortkey, sortkey_internal to %[1]s; grant insert, update, delete on sortkey.partitioned_table to %[1]s;
+		db.Exec(t, fmt.Sprintf(`grant %s to %s; grant usage on schema sortkey, sortkey_internal to %[1]s; grant insert, update, delete on sortkey.partition_settings to %[1]s;
 			create function note() returns trigger language plpgsql as $$ begin return new; end $$`, owner, member))
 		conn, take := db.listen(t, pgtest.Login(member))
 		both := func(conn *pgx.Conn, sql string) {
@@ -640,7 +640,7 @@ func TestPartitionsByHand(t *testing.T) {
 			exec(t, conn, "call sortkey.maintain_partitions('by_hand.e', dry_run => true, at => $1)", o.At)
 			exec(t, conn, "commit")
 			wantLines(t, "the state after dry runs", state("by_hand"), before...)
-			db.want(t, "select count(*)::text from sortkey.partitioned_table", "3")
+			db.want(t, "select count(*)::text from sortkey.partition_settings", "3")
 			if day := o.At.Truncate(24 * time.Hour); round.at == partitionNow && (!steps[0].From.Equal(day) || !steps[0].To.Equal(day.AddDate(0, 0, 1))) {
 				t.Errorf("expected the times of the first step, got %v to %v", steps[0].From, steps[0].To)
 			}
@@ -804,7 +804,7 @@ func TestPartitionsInvalid(t *testing.T) {
 				t.Errorf("%s: expected an error with %q and a hint with %q, got %v, %s", c.call, c.got, c.hint, err, pgerror.Hint(err))
 			}
 		}
-		db.want(t, "select parent::text from sortkey.partitioned_table")
+		db.want(t, "select name from sortkey.partition_settings")
 
 		conn := db.Conn(t)
 		fails(t, conn, "42704", "call sortkey.maintain_partitions('good')", "partitions of public.good are not managed")
@@ -870,7 +870,7 @@ func TestPartitionsNames(t *testing.T) {
 		// The settings of a dropped table are deleted. A table that is no longer managed isn't changed.
 		db.Exec(t, "drop table odd.renamed; select sortkey.unmanage_partitions('other."+long+"1')")
 		db.call(t, "2026-11-22 01:00Z")
-		db.want(t, "select parent::text from sortkey.partitioned_table order by 1", `public."`+long+`1"`, `public."`+long+`2"`)
+		db.want(t, "select concat_ws('.', schema, name) from sortkey.partition_settings order by 1", "public."+long+"1", "public."+long+"2")
 		db.want(t, "select inhparent::regclass::text || ' ' || count(*) from pg_inherits join pg_class c on c.oid = inhrelid and relkind = 'r' group by inhparent order by 1",
 			`other."`+long+`1" 3`, `public."`+long+`1" 5`, `public."`+long+`2" 5`)
 	})
@@ -878,7 +878,7 @@ func TestPartitionsNames(t *testing.T) {
 
 // Errors of one table don't prevent the maintenance of others; the call returns them at
 // the end. The maintaining role only needs to own the tables, or to be a member of their owner.
-// With write access to partitioned_table, it can also manage them.
+// With write access to partition_settings, it can also manage them.
 func TestPartitionsRoles(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create schema app; create table app.a (id sortkey.snowflake primary key, v text) partition by range (id);
@@ -909,8 +909,8 @@ func TestPartitionsRoles(t *testing.T) {
 		warned("call sortkey.maintain_partitions('app.c', at => '"+partitionNow+"')", "failed plan app.c: query would be affected by row-level security")
 
 		const manage, unmanage = "select sortkey.manage_partitions('app.a', '1 day', retention => '1 day', retention_action => 'drop')", "select sortkey.unmanage_partitions('app.a')"
-		fails(t, conn, "42501", manage, "permission denied for table partitioned_table")
-		db.Exec(t, fmt.Sprintf("grant insert, update, delete on sortkey.partitioned_table to %s, %s", owner, other))
+		fails(t, conn, "42501", manage, "permission denied for table partition_settings")
+		db.Exec(t, fmt.Sprintf("grant insert, update, delete on sortkey.partition_settings to %s, %s", owner, other))
 		refused := func(sql string) {
 			t.Helper()
 			fails(t, db.Conn(t, pgtest.Login(other)), "42501", sql, other+" does not own app.a", "the owner is "+owner, "member of "+owner)
@@ -984,6 +984,48 @@ func TestPartitionsDump(t *testing.T) {
 		must(t, migrations.Check(t.Context(), copied.pool, complete))
 		copied.maintain(t, "2026-12-01Z", "create a_p20270101", `create zoo."E_p20261201"`, `create zoo."E_p20261202"`, `drain zoo."E_p20261123"`)
 		copied.rows(t, `zoo."E"`, "E_p20261122 x", "E_p20261123 y")
+	})
+}
+
+// In a restored database, the settings of a table that the dump lacks, or that was dropped before,
+// apply to no other table. The settings of the others take effect, also if their tables are restored
+// later.
+func TestPartitionsDumpWithoutTables(t *testing.T) {
+	t.Parallel()
+	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		// Only "kept" is in both dumps.
+		db.Exec(t, `create schema app; create table app.dropped (id sortkey.sno primary key, v text) partition by range (id);
+			create table app.kept (like app.dropped including all) partition by range (id); create table app.excluded (like app.dropped including all) partition by range (id);
+			select sortkey.manage_partitions(t, '1 day', premake => 1) from unnest(array['app.kept', 'app.excluded', 'app.dropped']::regclass[]) t;
+			select sortkey.manage_partitions('app.dropped', '1 day', retention => '1 day', retention_action => 'drop', premake => 1);
+			drop table app.dropped`)
+		restored := newDatabase(t, db, "restored", "")
+		dump := func(options string) {
+			t.Helper()
+			_, err := pgtest.Exec(t, db.Container(), "root", "bash", "-c", fmt.Sprintf(
+				"set -o pipefail; pg_dump -U postgres %s %s | psql -U postgres -q -v ON_ERROR_STOP=1 %s", options, db.Name, restored.Name))
+			must(t, err)
+		}
+		dump("--schema=sortkey --schema=sortkey_internal")
+		copied := partitionDB{restored, restored.SQL(t)}
+		copied.maintain(t, partitionNow)
+		dump("--schema=app --exclude-table=app.excluded")
+		// A table with the OID of the dropped one. Nobody manages it.
+		copied.Exec(t, `create table other (id sortkey.sno primary key, v text) partition by range (id);
+			create table other_old partition of other for values from (sortkey.sno_floor('2025-11-01Z')) to (sortkey.sno_floor('2025-11-02Z'));
+			update sortkey.partition_settings set id = 'other'::regclass where name = 'dropped'`)
+		copied.maintain(t, partitionNow, "create app.kept_p20261121", "create app.kept_p20261122", "default app.kept_default")
+		copied.leaves(t, "other", "other_old")
+		copied.want(t, "select parent::text from sortkey.partitioned_table", "app.kept")
+		copied.want(t, "select concat_ws(' ', schema, name, database = sortkey_internal.database_identity(), id = to_regclass('app.' || name)) from sortkey.partition_settings order by 1",
+			"app dropped f", "app excluded f", "app kept t t")
+		// The settings of the restored table follow it to its new name.
+		copied.Exec(t, "alter table app.kept rename to renamed")
+		copied.maintain(t, "2026-11-22 10:30Z", "create app.renamed_p20261123")
+		copied.want(t, "select name from sortkey.partition_settings where database = sortkey_internal.database_identity()", "renamed")
+		// A new table of a missing one's name gets settings of its own.
+		copied.Exec(t, `create table app.dropped (id sortkey.sno primary key, v text) partition by range (id); select sortkey.manage_partitions('app.dropped', '1 month', premake => 1)`)
+		copied.want(t, "select every::text || coalesce(retention::text, ' permanent') from sortkey.partition_settings where name = 'dropped'", "1 mon permanent")
 	})
 }
 
@@ -1271,7 +1313,7 @@ func TestPartitionsLogLocked(t *testing.T) {
 		db.leaves(t, "a", "a_default", "a_p20261121", "a_p20261122")
 		db.leaves(t, "b", "b_default", "b_p20261121", "b_p20261122")
 		wantLines(t, "a warning about the old row and each new one", take("WARNING "),
-			append([]string{"cannot delete old rows of partition_log and partitioned_table: canceling statement due to lock timeout"},
+			append([]string{"cannot delete old rows of partition_log and partition_settings: canceling statement due to lock timeout"},
 				slices.Repeat([]string{"cannot write to partition_log: canceling statement due to lock timeout"}, 8)...)...)
 		const log = "select parent_table || ' ' || action from sortkey.partition_log order by 1"
 		db.want(t, log, "x maintain")

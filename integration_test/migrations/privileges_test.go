@@ -22,8 +22,8 @@ var installPublic = []string{
 		"spread64_text spread64_time typeid_from_text typeid_text uid60_floor uid60_from_text uid60_parts uid60_text uid60_time uuid7_floor uuid7_time",
 	"invoker PUBLIC vs: next_uuid7",
 	"invoker PUBLIC vu: maintain_partitions manage_partitions next_partition_step plan_partitions sno_at snowflake_at snowflake_si_at spread64_at uid60_at unmanage_partitions",
-	"invoker vu: create_node_pool next_sno next_sno next_snowflake next_snowflake next_snowflake_si next_snowflake_si next_spread64 next_spread64 next_uid60 prepare_citus_worker",
-	"relation: layout node_defaults node_lease node_pool node_problems node_status partition_horizon partition_log partitioned_table revision",
+	"invoker vu: create_node_pool next_sno next_sno next_sno_meta next_snowflake next_snowflake next_snowflake_si next_snowflake_si next_spread64 next_spread64 next_uid60 prepare_citus_worker",
+	"relation: layout node_defaults node_lease node_pool node_problems node_status partition_horizon partition_log partition_settings partitioned_table revision",
 }
 
 // The schema has no internal objects, and all of its objects have comments. Functions, relations
@@ -68,11 +68,15 @@ func TestCatalog(t *testing.T) {
 		// With standard_conforming_strings off, a backslash in a string means something else, also with the privileges of an owner.
 		wantRows(t, pool, functions+` AND prosecdef AND strpos(prosrc, E'\\') > 0`)
 
+		// The definition is the same on all versions, so that a dump can be restored to an older one. SQL bodies
+		// are parsed when a function is created.
+		wantRows(t, pool, "SELECT (pg_get_function_sqlbody('sortkey.next_uuid7'::regproc) ~ 'uuid7_of_server.*uuid7_now')::text", "true")
+
 		// Only the owner has privileges on sequences and tables, except USAGE on the clocks and SELECT on the tables that record the
 		// installation.
 		wantRows(t, pool, `SELECT format('%s may %s: ', grantee::regrole, privilege_type) || string_agg(relname, ' ' ORDER BY relname COLLATE "C") FROM pg_class, aclexplode(relacl)
 			WHERE relnamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND grantee <> relowner GROUP BY grantee, privilege_type ORDER BY privilege_type`,
-			"- may SELECT: layout node_defaults node_problems partition_horizon partitioned_table revision",
+			"- may SELECT: layout node_defaults node_problems partition_horizon partition_settings partitioned_table revision",
 			"- may USAGE: sno_clock snowflake_clock snowflake_si_clock spread64_clock uid60_clock")
 		wantRows(t, pool, `SELECT format('%s: %s may %s', nspname, grantee::regrole, privilege_type) FROM pg_namespace, aclexplode(nspacl)
 			WHERE nspname IN ('sortkey', 'sortkey_internal') AND grantee <> nspowner`)
@@ -288,7 +292,7 @@ var installRefused = map[string][]string{
 	"snowflake_si": {"next_snowflake_si(32)", "next_snowflake_si(NULL)", "snowflake_si_at('2026-11-01Z', NULL, 1)"},
 	"uid60":        {"uid60_at('2026-11-01Z', 512)"},
 	"spread64":     {"next_spread64(1024)", "next_spread64(-1)", "next_spread64(NULL)", "spread64_at('2026-11-01Z', 64, 1)"},
-	"sno":          {"next_sno(256, 0)", "next_sno(0, 65536)", "next_sno(NULL, NULL)", "next_sno(NULL)", "sno_at('2026-11-01Z', 1, 256, 1)"},
+	"sno":          {"next_sno(0, 256)", "next_sno(65536)", "next_sno(NULL, NULL)", "next_sno(NULL)", "next_sno_meta(256)", "sno_at('2026-11-01Z', 1, 1, 256)"},
 }
 
 // installOthers are calls of other functions, with %s for an ID.
@@ -323,7 +327,7 @@ func TestDefaultPrivileges(t *testing.T) {
 				UNION ALL
 				SELECT nspname, nspacl, nspowner FROM pg_namespace WHERE nspname = 'sortkey_internal'
 			) o (name, acl, owner), aclexplode(acl) WHERE grantee <> owner
-				AND NOT (name IN ('sortkey.revision', 'sortkey.layout', 'sortkey.node_defaults', 'sortkey.node_problems', 'sortkey.partitioned_table', 'sortkey.partition_horizon') AND grantee = 0 AND privilege_type = 'SELECT'
+				AND NOT (name IN ('sortkey.revision', 'sortkey.layout', 'sortkey.node_defaults', 'sortkey.node_problems', 'sortkey.partition_settings', 'sortkey.partitioned_table', 'sortkey.partition_horizon') AND grantee = 0 AND privilege_type = 'SELECT'
 				OR name LIKE '%\_clock' AND grantee = 0 AND privilege_type = 'USAGE')`) // only the owner
 		for _, statement := range []string{"SELECT sortkey_internal.snowflake_id(1, 1)", "SELECT nextval('sortkey_internal.snowflake_clock')", "CREATE TABLE sortkey_internal.t ()",
 			"SELECT sortkey.next_snowflake()", "SELECT sortkey.next_snowflake(1)", "DELETE FROM sortkey.layout", "INSERT INTO sortkey.node_lease VALUES ('x', 1)"} {

@@ -56,7 +56,7 @@ const (
 		CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY, ` + columns + `);
 		CREATE TABLE events (id sortkey.sno PRIMARY KEY, ` + columns + `);
 		CREATE TABLE payments (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(), ` + columns + `);
-		CREATE TABLE notes (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(1), ` + columns + `);
+		CREATE TABLE notes (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno_meta(1), ` + columns + `);
 		CREATE PUBLICATION rows FOR TABLE orders, events, payments, notes`
 	columns = "server text NOT NULL DEFAULT current_setting('test.server'), changes bigint NOT NULL DEFAULT 0"
 )

@@ -602,7 +602,7 @@ func TestNumberOfDefaults(t *testing.T) {
 		}{
 			{"snowflake", "next_snowflake(1021)", nodelease.ForSnowflake(idtype.SnowflakeLayout{}), node},
 			{"spread64", "next_spread64(1021)", nodelease.ForSpread64(node & 15), node >> 4},
-			{"sno", "next_sno(0, 1021)", nodelease.ForSno(), node},
+			{"sno", "next_sno(1021)", nodelease.ForSno(), node},
 		} {
 			next := fmt.Sprintf("SELECT sortkey.%[1]s_node(sortkey.next_%[1]s())", c.format)
 			wrong(t, execute(t.Context(), pool, next), nil, "55000", fmt.Sprintf("number %d of pool %s is not reserved", c.number, c.pool.Name))

@@ -78,7 +78,7 @@ func TestSubscriber(t *testing.T) {
 		subscriber.Exec(t, "TRUNCATE customers, orders; ALTER TABLE orders DROP CONSTRAINT orders_customer_id_fkey; ALTER TABLE customers ALTER id TYPE uuid USING NULL; ALTER TABLE orders ALTER customer_id TYPE uuid USING NULL; ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers")
 		j.do("ALTER PUBLICATION shop ADD TABLE customers, orders")
 		subscriber.Exec(t, "ALTER SUBSCRIPTION shop REFRESH PUBLICATION")
-		j.do("INSERT INTO customers (id, name) VALUES (sortkey.next_sno(0, 5), 'another'); INSERT INTO orders (n, customer_id) SELECT 201, id FROM customers WHERE name = 'another'; UPDATE orders SET n = 900 WHERE n = 9")
+		j.do("INSERT INTO customers (id, name) VALUES (sortkey.next_sno(5), 'another'); INSERT INTO orders (n, customer_id) SELECT 201, id FROM customers WHERE name = 'another'; UPDATE orders SET n = 900 WHERE n = 9")
 		pgtest.Eventually(t, "the subscriber has the new keys", func() error {
 			err := equal()
 			if n := pgtest.Value[int](t, there, "SELECT count(*) FROM orders JOIN customers c ON c.id = customer_id"); err == nil && n != 201 {

@@ -233,7 +233,7 @@ func testSources(t *testing.T, j *job, sources []source, format rekey.Format, in
 			defaults[i] = fmt.Sprintf("sortkey.next_%s()", format)
 		case rekey.Sno:
 			k.Meta = byte(i)
-			defaults[i] = fmt.Sprintf("sortkey.next_sno(%d, %d)", k.Meta, k.Node)
+			defaults[i] = fmt.Sprintf("sortkey.next_sno(%d, %d)", k.Node, k.Meta)
 		}
 		if inPlace {
 			k.InPlace, k.Times = true, rekey.Times{}

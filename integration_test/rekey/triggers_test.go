@@ -162,9 +162,9 @@ func testNewRows(t *testing.T, j *job) {
 	old.do("INSERT INTO carts (name) VALUES ('old')")
 	old.do("INSERT INTO carts (id, name) VALUES (500, 'old 500')")
 	fresh.do("INSERT INTO carts (name) VALUES ('new')")
-	fresh.do("INSERT INTO carts (id, name) VALUES (sortkey.next_sno(0, 9), 'new key')")
+	fresh.do("INSERT INTO carts (id, name) VALUES (sortkey.next_sno(9), 'new key')")
 	fresh.do("INSERT INTO tickets (id) VALUES (700), (sortkey.next_snowflake(9))")
-	fresh.do("INSERT INTO pages (id) VALUES (sortkey.next_sno(0, 9))")
+	fresh.do("INSERT INTO pages (id) VALUES (sortkey.next_sno(9))")
 	for _, s := range []*session{old, fresh} {
 		want(t, "the carts with logs", s.all("SELECT c.name FROM carts c JOIN cart_log l ON l.cart_id = c.id AND l.name = c.name JOIN cart_rights r ON r.cart_id = c.id AND r.name = c.name ORDER BY 1"), "new,new key,old,old 500")
 	}

@@ -46,8 +46,8 @@ func (e *Examination) keys(ctx context.Context) ([]key, error) {
 		keys, err := collect(ctx, e, func(k *key) []any {
 			return []any{&k.oid, &k.table, &k.column, &k.base, &k.format, &k.nodes, &k.generated, &k.readable, &k.indexed, &k.unique}
 		}, `WITH functions AS (
-				SELECT p.oid, substr(p.proname, 6) AS format, p.prorettype FROM pg_proc p
-				WHERE p.pronamespace = '$s'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_uid60', 'next_spread64', 'next_sno', 'next_uuid7')
+				SELECT p.oid, replace(substr(p.proname, 6), '_meta', '') AS format, p.prorettype FROM pg_proc p
+				WHERE p.pronamespace = '$s'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_uid60', 'next_spread64', 'next_sno', 'next_sno_meta', 'next_uuid7')
 			), found (relid, attnum, format, generated) AS (
 				SELECT a.attrelid, a.attnum, p.format, true FROM functions p
 					JOIN pg_depend x ON x.refclassid = 'pg_proc'::regclass AND x.refobjid = p.oid AND x.classid = 'pg_attrdef'::regclass

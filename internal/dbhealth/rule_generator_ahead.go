@@ -77,10 +77,6 @@ func (e *Examination) resetRemedy(format string) string {
 	if format == "uid60" {
 		return "wait until then: a reset of the generator could repeat IDs"
 	}
-	call := "next_" + format + "(5)"
-	if format == "sno" {
-		call = "next_sno(0, 5)"
-	}
-	return e.sql(fmt.Sprintf("wait until then. If you can't wait: reserve a node number with which no ID was generated; set $s.node to it, and replace the number in each default that passes a literal, such as %[2]s; "+
-		"end all sessions, since they keep their number; only then run SELECT setval('$s_internal.%[1]s_clock', 1)", format, call))
+	return e.sql(fmt.Sprintf("wait until then. If you can't wait: reserve a node number with which no ID was generated; set $s.node to it, and replace the number in each default that passes a literal, such as next_%[1]s(5); "+
+		"end all sessions, since they keep their number; only then run SELECT setval('$s_internal.%[1]s_clock', 1)", format))
 }

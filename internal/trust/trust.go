@@ -37,7 +37,7 @@ const Roles = `SELECT o.oid FROM pg_catalog.pg_roles o, pg_catalog.pg_database d
 // Installation renders [Schemas] for the two schemas of an installation by package migrations.
 // Other roles may write to the tables of partitions, whose rows the functions check.
 func Installation(schema string) string {
-	return Schemas([]string{schema, schema + "_internal"}, []string{"partitioned_table", "partition_log"})
+	return Schemas([]string{schema, schema + "_internal"}, []string{"partition_settings", "partition_log"})
 }
 
 // Schemas renders a query for the problems with schemas and the objects in them: objects of

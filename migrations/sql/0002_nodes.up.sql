@@ -696,7 +696,7 @@ CREATE VIEW {{$s}}.node_defaults AS
         SELECT d.classid, d.objid, p.proname AS function, NOT 'node' = ANY (coalesce(p.proargnames, '{}')) AS from_setting,
             CASE WHEN pg_function_is_visible(p.oid) THEN '' ELSE E'{{$s}}\\.' END AS prefix
         FROM pg_proc p JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
-        WHERE p.pronamespace = '{{$s}}'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_spread64', 'next_sno')
+        WHERE p.pronamespace = '{{$s}}'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_spread64', 'next_sno', 'next_sno_meta')
     ), lasting AS (
         -- Exclude temporary objects: any role can create them, and only one session uses them.
         SELECT n.oid, n.nspname FROM pg_namespace n WHERE n.nspname !~ '^pg_temp_'
@@ -722,17 +722,16 @@ CREATE VIEW {{$s}}.node_defaults AS
         UNION ALL
         -- Remove the quotes of simple names, and replace all other quoted text with "". Then a call is a name and its arguments.
         SELECT d.kind, d.name, d.expression, d.function, d.from_setting,
-            coalesce(substring(c[1] FROM 'node => ([0-9]{1,9})(?:,|$)'),
-                substring(c[1] FROM CASE d.function WHEN 'next_sno' THEN '^[^,=]*, ([0-9]{1,9})$' ELSE '^([0-9]{1,9})$' END))::integer
+            substring(c[1] FROM '(?:^|node => )([0-9]{1,9})(?:,|$)')::integer
         FROM (SELECT * FROM defaults WHERE octet_length(expression) <= 10000) d CROSS JOIN LATERAL regexp_matches(
             regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', E'\\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
             '(?<![a-z0-9_.])' || d.prefix || d.function || E'\\((?:((?:[^()]|\\([^()]*\\))*)\\))?', 'g') c
-        WHERE NOT d.from_setting AND c[1] ~ CASE d.function WHEN 'next_sno' THEN ',' ELSE '.' END IS NOT FALSE
+        WHERE NOT d.from_setting AND c[1] <> '' IS NOT FALSE
         UNION ALL
         -- Any role can write a default with many calls, so the time per default has a limit.
         SELECT d.kind, d.name, d.expression, d.function, d.from_setting, NULL FROM defaults d WHERE NOT d.from_setting AND octet_length(d.expression) > 10000
     ), numbers AS (
-        SELECT n.*, substr(n.function, 6) AS format FROM nodes n
+        SELECT n.*, replace(substr(n.function, 6), '_meta', '') AS format FROM nodes n
     )
     SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, CASE WHEN l.holder IS NULL THEN l.reserved END AS reserved
     FROM numbers n

@@ -1,7 +1,8 @@
 {{define "sno" -}}
 DROP FUNCTION {{.Schema}}.sno_at(timestamptz, integer, integer, integer);
 DROP FUNCTION {{.Schema}}.next_sno(integer, integer);
-DROP FUNCTION {{.Schema}}.next_sno(integer);
+DROP FUNCTION {{.Schema}}.next_sno();
+DROP FUNCTION {{.Schema}}.next_sno_meta(integer);
 DROP FUNCTION {{.Internal}}.sno_id(bigint, bigint);
 DROP FUNCTION {{.Internal}}.sno_of(bigint, bigint, bigint, bigint);
 DROP FUNCTION {{.Internal}}.sno_later(bigint);

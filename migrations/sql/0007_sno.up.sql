@@ -205,19 +205,26 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION {{$s}}.next_sno(meta integer DEFAULT 0) RETURNS uuid
+CREATE FUNCTION {{$s}}.next_sno() RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.sno_id(nextval('{{$i}}.sno_clock'), {{$i}}.sno_node_bits(0, meta) | {{$i}}.sno_node_bits());
-COMMENT ON FUNCTION {{$s}}.next_sno(integer) IS
-    'Generates an ID, for the default of a column, with a metabyte (0 to 255) and the node number in the setting {{$s}}.node (0 to {{.MaxNode}}), as its partition. Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
+    RETURN {{$i}}.sno_id(nextval('{{$i}}.sno_clock'), {{$i}}.sno_node_bits(0, 0) | {{$i}}.sno_node_bits());
+COMMENT ON FUNCTION {{$s}}.next_sno() IS
+    'Generates an ID, for the default of a column, with the node number in the setting {{$s}}.node (0 to {{.MaxNode}}), as its partition. Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
 
-CREATE FUNCTION {{$s}}.next_sno(meta integer, node integer) RETURNS uuid
+CREATE FUNCTION {{$s}}.next_sno(node integer, meta integer DEFAULT 0) RETURNS uuid
     LANGUAGE sql VOLATILE
     RETURN {{$i}}.sno_id(nextval('{{$i}}.sno_clock'), {{$i}}.sno_node_bits(node, meta));
 COMMENT ON FUNCTION {{$s}}.next_sno(integer, integer) IS
-    'Generates an ID, for the default of a column, with a metabyte (0 to 255) and a node number (0 to {{.MaxNode}}), as its partition. No program or other database may use that number.';
+    'Generates an ID, for the default of a column, with a node number (0 to {{.MaxNode}}), as its partition, and a metabyte (0 to 255). No program or other database may use that number.';
 
-CREATE FUNCTION {{$s}}.sno_at(t timestamptz, n integer, meta integer DEFAULT 0, node integer DEFAULT NULL) RETURNS uuid
+-- Not an overload of next_sno, whose only argument is a node number.
+CREATE FUNCTION {{$s}}.next_sno_meta(meta integer) RETURNS uuid
+    LANGUAGE sql VOLATILE
+    RETURN {{$i}}.sno_id(nextval('{{$i}}.sno_clock'), {{$i}}.sno_node_bits(0, meta) | {{$i}}.sno_node_bits());
+COMMENT ON FUNCTION {{$s}}.next_sno_meta(integer) IS
+    'Generates an ID as next_sno() does, with a metabyte (0 to 255).';
+
+CREATE FUNCTION {{$s}}.sno_at(t timestamptz, n integer, node integer DEFAULT NULL, meta integer DEFAULT 0) RETURNS uuid
     LANGUAGE sql VOLATILE
     RETURN {{$i}}.not_zero('{{.Title}}', (left(encode(uuid_send({{$s}}.sno_floor(t)), 'hex'), 16) || {{$i}}.sno_hex(
         CASE WHEN node IS NULL THEN {{$i}}.sno_node_bits(0, meta) | {{$i}}.sno_node_bits() ELSE {{$i}}.sno_node_bits(node, meta) END

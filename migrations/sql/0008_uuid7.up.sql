@@ -27,7 +27,8 @@ $$;
 COMMENT ON FUNCTION {{$s}}.uuid7_floor(timestamptz) IS
     'Returns the lowest UUID of version 7 of the millisecond that contains t, a bound for partitions and for queries by time. UUIDs of other versions are between any two bounds.';
 
-CREATE FUNCTION {{$s}}.next_uuid7() RETURNS uuid
+-- Returns a UUID before Postgres 18.
+CREATE FUNCTION {{$i}}.uuid7_now() RETURNS uuid
     LANGUAGE plpgsql VOLATILE PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -38,14 +39,20 @@ BEGIN
         || right(encode(uuid_send(gen_random_uuid()), 'hex'), 16))::uuid;
 END
 $$;
--- Since Postgres 18, the server has a faster function with the same layout.
-DO $$
+
+-- Returns a UUID since Postgres 18, which has a faster function with the same layout. PL/pgSQL looks up that function in the
+-- first call, so a dump can be restored to an older version.
+CREATE FUNCTION {{$i}}.uuid7_of_server() RETURNS uuid
+    LANGUAGE plpgsql VOLATILE PARALLEL SAFE
+AS $$
 BEGIN
-    IF to_regprocedure('uuidv7()') IS NOT NULL THEN
-        EXECUTE 'CREATE OR REPLACE FUNCTION {{$s}}.next_uuid7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE RETURN uuidv7()';
-    END IF;
+    RETURN pg_catalog.uuidv7();
 END
 $$;
+
+CREATE FUNCTION {{$s}}.next_uuid7() RETURNS uuid
+    LANGUAGE sql VOLATILE PARALLEL SAFE
+    RETURN CASE WHEN current_setting('server_version_num')::integer >= 180000 THEN {{$i}}.uuid7_of_server() ELSE {{$i}}.uuid7_now() END;
 COMMENT ON FUNCTION {{$s}}.next_uuid7() IS
     'Generates a UUID of version 7, for the default of a column: uuidv7() since Postgres 18, otherwise the same in units of a microsecond. UUIDs of one microsecond have no order.';
 
@@ -88,5 +95,6 @@ $$;
 COMMENT ON FUNCTION {{$s}}.typeid_from_text(text) IS 'Returns the UUID of a TypeID, whatever its prefix is. Raises an error for other texts.';
 {{- end}}
 
+{{template "share internals" .}}
 {{template "revision" .}}
 {{- end}}

@@ -27,7 +27,10 @@ DROP FUNCTION {{$s}}.manage_partitions(regclass, interval, text, integer, interv
 DROP FUNCTION {{$i}}.require_owner(regclass);
 DROP FUNCTION {{$i}}.require_trusted(regclass);
 DROP TABLE {{$s}}.partition_log;
-DROP TABLE {{$s}}.partitioned_table;
+DROP VIEW {{$s}}.partitioned_table;
+DROP FUNCTION {{$i}}.table_of({{$s}}.partition_settings);
+DROP TABLE {{$s}}.partition_settings;
 DROP FUNCTION {{$i}}.check_managed_owner();
+DROP FUNCTION {{$i}}.database_identity();
 {{template "forget" .}}
 {{- end}}

@@ -8,16 +8,49 @@
 -- plan_partitions() shows the steps as SQL, and the table partition_log records the completed steps. Every function
 -- runs with the privileges of its caller, who needs USAGE on both schemas.
 
-CREATE TABLE {{$s}}.partitioned_table (
-    parent regclass PRIMARY KEY,
+-- Returns a text that identifies the database: the system identifier of the server, where roles may read it, and the OID.
+-- pg_upgrade and a restored dump change it, and a physical copy doesn't.
+CREATE FUNCTION {{$i}}.database_identity() RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    id CONSTANT text := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+BEGIN
+    RETURN (SELECT c.system_identifier FROM pg_control_system() c) || '/' || id;
+EXCEPTION WHEN insufficient_privilege THEN
+    RETURN id;
+END
+$$;
+
+-- A table has its OID in the database that wrote the row, so that settings follow a renamed table and end with a dropped
+-- one. In a restored database, which has other OIDs, its name identifies the table until maintenance writes the new OID.
+-- A dump of a regclass would have a number in place of a dropped table, and could not be restored without all tables.
+CREATE TABLE {{$s}}.partition_settings (
+    database text NOT NULL,
+    id oid NOT NULL,
+    schema name NOT NULL,
+    name name NOT NULL,
     format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno', 'uuid7')),
     every interval NOT NULL,
     premake integer NOT NULL,
     retention interval, -- NULL: permanent
     retention_action text NOT NULL CHECK (retention_action IN ('detach', 'drop')),
-    default_partition boolean NOT NULL
+    default_partition boolean NOT NULL,
+    PRIMARY KEY (database, id)
 );
-COMMENT ON TABLE {{$s}}.partitioned_table IS 'The partition settings of tables, written by manage_partitions and unmanage_partitions.';
+COMMENT ON TABLE {{$s}}.partition_settings IS 'The partition settings of tables, written by manage_partitions, unmanage_partitions and maintain_partitions. The view partitioned_table has the settings of existing tables.';
+
+-- Returns the OID of the table of a row of partition_settings, or NULL if there is none.
+CREATE FUNCTION {{$i}}.table_of(settings {{$s}}.partition_settings) RETURNS oid
+    LANGUAGE sql STABLE
+    RETURN CASE WHEN settings.database = {{$i}}.database_identity() THEN (SELECT c.oid FROM pg_class c WHERE c.oid = settings.id)
+        ELSE (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = settings.schema AND c.relname = settings.name) END;
+
+CREATE VIEW {{$s}}.partitioned_table AS
+    SELECT t.id::regclass AS parent, s.format, s.every, s.premake, s.retention, s.retention_action, s.default_partition
+    FROM {{$s}}.partition_settings s CROSS JOIN LATERAL {{$i}}.table_of(s) t (id) WHERE t.id IS NOT NULL;
+COMMENT ON VIEW {{$s}}.partitioned_table IS 'The tables with managed partitions, and their settings.';
 
 -- A random key, so that rows don't collide with local rows of a logical replica of this table.
 CREATE TABLE {{$s}}.partition_log (
@@ -41,9 +74,9 @@ COMMENT ON COLUMN {{$s}}.partition_log.outcome IS 'done, skipped (because of a l
 
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
-            WHERE c.oid IN ('{{$s}}.partitioned_table'::regclass, '{{$s}}.partition_log'::regclass)
+            WHERE c.oid IN ('{{$s}}.partition_settings'::regclass, '{{$s}}.partitioned_table'::regclass, '{{$s}}.partition_log'::regclass)
 {{- template "protected"}}
-GRANT SELECT ON {{$s}}.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
+GRANT SELECT ON {{$s}}.partition_settings, {{$s}}.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
 
 -- Raises an error unless the session trusts the owners of a table, of its partitions, and of the tables that a foreign key
 -- connects with one of them. Maintenance opens all of these, and the server runs code of their owners when it does.
@@ -84,7 +117,8 @@ BEGIN
 END
 $$;
 
--- Keeps a role with write access to partitioned_table from managing tables of others. It can forget dropped ones.
+-- Keeps a role with write access to partition_settings from managing tables of others. It can delete the settings of missing
+-- tables. Only the owner of the settings, who restores dumps, can write settings that another database made.
 CREATE FUNCTION {{$i}}.check_managed_owner() RETURNS trigger
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -93,16 +127,26 @@ DECLARE
     refused record;
 BEGIN
     SELECT c.oid::regclass AS parent, pg_get_userbyid(c.relowner) AS owner INTO refused FROM pg_class c
-        WHERE (TG_OP <> 'INSERT' AND c.oid = OLD.parent OR TG_OP <> 'DELETE' AND c.oid = NEW.parent) AND NOT pg_has_role(c.relowner, 'USAGE');
+        WHERE (TG_OP <> 'INSERT' AND c.oid = {{$i}}.table_of(OLD) OR TG_OP <> 'DELETE' AND c.oid = {{$i}}.table_of(NEW)) AND NOT pg_has_role(c.relowner, 'USAGE');
     IF FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('role %I does not own %s; the owner is %I', current_user, refused.parent, refused.owner),
             HINT = format('Use role %I, or a member of %1$I.', refused.owner);
     END IF;
-    RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+    IF TG_OP = 'DELETE' THEN
+        RETURN OLD;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE NEW.database = {{$i}}.database_identity() AND c.oid = NEW.id AND n.nspname = NEW.schema AND c.relname = NEW.name)
+        AND NOT pg_has_role((SELECT c.relowner FROM pg_class c WHERE c.oid = TG_RELID), 'USAGE') THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('table %I.%I with OID %s is not a table of this database', NEW.schema, NEW.name, NEW.id),
+            HINT = 'Call {{$s}}.manage_partitions, which writes the settings of an existing table.';
+    END IF;
+    RETURN NEW;
 END
 $$;
-CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON {{$s}}.partitioned_table
+CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON {{$s}}.partition_settings
     FOR EACH ROW EXECUTE FUNCTION {{$i}}.check_managed_owner();
 
 -- The arguments are
@@ -225,11 +269,16 @@ BEGIN
     END IF;
 
     PERFORM {{$i}}.managed_tables(NULL, true);
-    INSERT INTO {{$s}}.partitioned_table AS t (parent, format, every, premake, retention, retention_action, default_partition)
-        VALUES (parent, wanted, every, premake, retention, retention_action, default_partition)
-        ON CONFLICT ON CONSTRAINT partitioned_table_pkey DO UPDATE SET format = excluded.format, every = excluded.every,
-            premake = excluded.premake, retention = excluded.retention, retention_action = excluded.retention_action,
-            default_partition = excluded.default_partition;
+    -- The settings of a dropped table of this name, or of this table in the database that a dump was made of.
+    DELETE FROM {{$s}}.partition_settings s
+        WHERE coalesce({{$i}}.table_of(s), parent) = parent AND s.schema = (SELECT n.nspname FROM pg_namespace n WHERE n.oid = rel.relnamespace) AND s.name = rel.relname
+            AND (s.database, s.id) <> ({{$i}}.database_identity(), rel.oid);
+    INSERT INTO {{$s}}.partition_settings (database, id, schema, name, format, every, premake, retention, retention_action, default_partition)
+        SELECT {{$i}}.database_identity(), rel.oid, n.nspname, rel.relname, wanted, every, premake, retention, retention_action, default_partition
+            FROM pg_namespace n WHERE n.oid = rel.relnamespace
+        ON CONFLICT ON CONSTRAINT partition_settings_pkey DO UPDATE SET schema = excluded.schema, name = excluded.name, format = excluded.format,
+            every = excluded.every, premake = excluded.premake, retention = excluded.retention,
+            retention_action = excluded.retention_action, default_partition = excluded.default_partition;
 END
 $$;
 COMMENT ON FUNCTION {{$s}}.manage_partitions(regclass, interval, text, integer, interval, text, boolean) IS
@@ -242,29 +291,36 @@ AS $$
 BEGIN
     PERFORM {{$i}}.managed_tables(unmanage_partitions.parent, true);
     PERFORM {{$i}}.require_owner(unmanage_partitions.parent);
-    DELETE FROM {{$s}}.partitioned_table t WHERE t.parent = unmanage_partitions.parent;
+    DELETE FROM {{$s}}.partition_settings s WHERE {{$i}}.table_of(s) = unmanage_partitions.parent;
 END
 $$;
 COMMENT ON FUNCTION {{$s}}.unmanage_partitions(regclass) IS
     'Ends the maintenance of a table; its partitions stay. The caller must own the table or be a member of its owner.';
 
--- Returns all managed tables, or parent, which must be managed. If forget is true, it also deletes the settings of
--- dropped tables and log rows older than 90 days, if the role has the privileges and no lock prevents it.
-CREATE FUNCTION {{$i}}.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
+-- Returns all managed tables, or parent, which must be managed. If clean is true, it also deletes the settings of dropped
+-- tables and log rows older than 90 days, and writes the current names and OIDs of the role's tables, if the role has the
+-- privileges and no lock prevents it.
+CREATE FUNCTION {{$i}}.managed_tables(parent regclass, clean boolean) RETURNS SETOF regclass
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '2s'
 AS $$
+DECLARE
+    here CONSTANT text := {{$i}}.database_identity();
 BEGIN
     BEGIN
-        IF forget AND has_table_privilege('{{$s}}.partitioned_table', 'DELETE') THEN
-            DELETE FROM {{$s}}.partitioned_table t WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.parent);
+        IF clean AND has_table_privilege('{{$s}}.partition_settings', 'DELETE') AND has_table_privilege('{{$s}}.partition_settings', 'UPDATE') THEN
+            DELETE FROM {{$s}}.partition_settings s WHERE s.database = here AND {{$i}}.table_of(s) IS NULL;
+            UPDATE {{$s}}.partition_settings s SET database = here, id = c.oid, schema = n.nspname, name = c.relname
+                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE c.oid = {{$i}}.table_of(s) AND pg_has_role(c.relowner, 'USAGE')
+                    AND (s.database, s.id, s.schema, s.name) IS DISTINCT FROM (here, c.oid, n.nspname, c.relname);
         END IF;
-        IF forget AND has_table_privilege('{{$s}}.partition_log', 'DELETE') AND has_table_privilege('{{$s}}.partition_log', 'SELECT') THEN
+        IF clean AND has_table_privilege('{{$s}}.partition_log', 'DELETE') AND has_table_privilege('{{$s}}.partition_log', 'SELECT') THEN
             DELETE FROM {{$s}}.partition_log l WHERE l.ended_at < now() - interval '90 days';
         END IF;
     EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'cannot delete old rows of partition_log and partitioned_table: %', SQLERRM;
+        RAISE WARNING 'cannot delete old rows of partition_log and partition_settings: %', SQLERRM;
     END;
     RETURN QUERY SELECT t.parent FROM {{$s}}.partitioned_table t JOIN pg_class c ON c.oid = t.parent
         WHERE managed_tables.parent IS NULL OR t.parent = managed_tables.parent
@@ -775,7 +831,7 @@ BEGIN
 END
 $$;
 
--- Returns a hash of the catalog rows of a table and its partitions, and of its row in partitioned_table.
+-- Returns a hash of the catalog rows of a table and its partitions, and of its settings.
 CREATE FUNCTION {{$i}}.partition_state(parent regclass) RETURNS text
     LANGUAGE sql STABLE
     RETURN md5(concat_ws(' ', (SELECT t FROM {{$s}}.partitioned_table t WHERE t.parent = partition_state.parent),

@@ -122,7 +122,7 @@ $$;
             WHERE c.oid = '{{.Internal}}.{{.Format}}_clock'::regclass
             UNION ALL
             SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
-            WHERE p.pronamespace = '{{.Schema}}'::regnamespace AND p.proname = 'next_{{.Format}}'
+            WHERE p.pronamespace = '{{.Schema}}'::regnamespace AND p.proname IN ('next_{{.Format}}', 'next_{{.Format}}_meta')
 {{- template "protected"}}
 -- Callers of next_{{.Format}} need nextval() for its sequence. Only the owner has UPDATE, for setval().
 GRANT USAGE ON SEQUENCE {{.Internal}}.{{.Format}}_clock TO PUBLIC;

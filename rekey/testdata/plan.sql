@@ -30,7 +30,7 @@ BEGIN
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
-        INSERT INTO rekeyed.rekey_pending AS p (key, old_key, new_key) VALUES (0, given::text, (sortkey.next_sno(99, 10))::text) ON CONFLICT DO NOTHING RETURNING p.new_key::uuid INTO found_key;
+        INSERT INTO rekeyed.rekey_pending AS p (key, old_key, new_key) VALUES (0, given::text, (sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING RETURNING p.new_key::uuid INTO found_key;
         IF FOUND THEN
             RETURN found_key;
         END IF;
@@ -217,7 +217,7 @@ BEGIN
                 IF FOUND THEN
                     NEW.rekey_id := chosen::uuid;
                 ELSE
-                    NEW.rekey_id := sortkey.next_sno(99, 10);
+                    NEW.rekey_id := sortkey.next_sno(10, 99);
                 END IF;
             END IF;
         END IF;
@@ -226,7 +226,7 @@ BEGIN
             RETURN NEW;
         END IF;
         IF NEW.id IS DISTINCT FROM OLD.id OR NEW.rekey_id IS DISTINCT FROM OLD.rekey_id THEN
-            INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.id::text, coalesce(OLD.rekey_id, sortkey.next_sno(99, 10))::text) ON CONFLICT DO NOTHING;
+            INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.id::text, coalesce(OLD.rekey_id, sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING;
             IF OLD.rekey_id IS NULL THEN -- the backfill sets it
                 SELECT p.new_key::uuid INTO NEW.rekey_id FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.id::text COLLATE "C";
             ELSIF NEW.rekey_id IS NOT DISTINCT FROM OLD.rekey_id THEN
@@ -236,7 +236,7 @@ BEGIN
             END IF;
         END IF;
     ELSE
-        INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.id::text, coalesce(OLD.rekey_id, sortkey.next_sno(99, 10))::text) ON CONFLICT DO NOTHING;
+        INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.id::text, coalesce(OLD.rekey_id, sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING;
         RETURN OLD;
     END IF;
     RETURN NEW;
@@ -492,7 +492,7 @@ WITH batch AS MATERIALIZED (
     WHERE t.rekey_id IS NULL AND ($1::text IS NULL OR (t.id) > ($1::text::bigint))
     ORDER BY t.id LIMIT $3::text::bigint
 ), slots AS MATERIALIZED (
-    SELECT *, sortkey.sno_at(to_timestamp((1262304000000 + slot / 65536 * 4) / 1000.0), (slot % 65536)::integer, 99, 11) AS id FROM (SELECT k, moment, n, n + greatest($2::text::bigint, max(first - n) OVER (ORDER BY n)) AS slot FROM batch ORDER BY n) x
+    SELECT *, sortkey.sno_at(to_timestamp((1262304000000 + slot / 65536 * 4) / 1000.0), (slot % 65536)::integer, 11, 99) AS id FROM (SELECT k, moment, n, n + greatest($2::text::bigint, max(first - n) OVER (ORDER BY n)) AS slot FROM batch ORDER BY n) x
 ), filled AS (
     UPDATE ONLY public.customers t SET rekey_id = s.id FROM slots s WHERE t.id = s.k AND t.rekey_id IS NULL RETURNING 1
 )
@@ -899,7 +899,7 @@ DROP TRIGGER IF EXISTS "~rekey update" ON public.customers;
 DROP TRIGGER IF EXISTS "~rekey delete" ON public.customers;
 ALTER TABLE public.customers DROP COLUMN id;
 ALTER TABLE public.customers RENAME COLUMN rekey_id TO id;
-ALTER TABLE public.customers ALTER COLUMN id SET NOT NULL, ALTER COLUMN id SET DEFAULT sortkey.next_sno(99, 10);
+ALTER TABLE public.customers ALTER COLUMN id SET NOT NULL, ALTER COLUMN id SET DEFAULT sortkey.next_sno(10, 99);
 ALTER TABLE public.customers DROP CONSTRAINT rekey_id_not_null;
 ALTER TABLE public.customers ADD CONSTRAINT customers_pkey PRIMARY KEY USING INDEX rekey_customers_pkey;
 

@@ -337,7 +337,7 @@ type (
 		Name     string
 		ParentID *idtype.Sno
 		Parent   *domainSno
-		Made     idtype.Sno `gorm:"default:sortkey.next_sno(0, 1)"`
+		Made     idtype.Sno `gorm:"default:sortkey.next_sno(1)"`
 	}
 	domainSnoText struct {
 		ID       sqltypes.SnoText
@@ -502,7 +502,7 @@ func domainDefaultKey(t *testing.T, g *database) {
 		Name string
 	}
 	type note struct {
-		ID   idtype.Sno `gorm:"default:sortkey.next_sno(7)"`
+		ID   idtype.Sno `gorm:"default:sortkey.next_sno_meta(7)"`
 		Name string
 	}
 	must(t, g.real.Use(gormplugin.Domains{}))
