@@ -104,7 +104,7 @@ func TestRules(t *testing.T) {
 		{name: "healthy", sql: withDefault + partitioned + maintained + `INSERT INTO t SELECT FROM generate_series(1, 100);
 			CREATE TABLE r (id bigint PRIMARY KEY, t bigint REFERENCES t); INSERT INTO r SELECT 1, max(id) FROM t; CREATE TABLE small (id integer PRIMARY KEY); CREATE TABLE s (small smallint REFERENCES small);
 			CREATE TABLE v (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7()); INSERT INTO v SELECT FROM generate_series(1, 100);
-			CREATE TABLE log (id uuid DEFAULT sortkey.next_sno(0, 7), t sortkey.snowflake); SELECT sortkey.reserve_node('sno', 7, 'x'); INSERT INTO log (t) SELECT id FROM t, generate_series(1, 2);
+			CREATE TABLE log (id uuid DEFAULT sortkey.next_sno(7), t sortkey.snowflake); SELECT sortkey.reserve_node('sno', 7, 'x'); INSERT INTO log (t) SELECT id FROM t, generate_series(1, 2);
 			COMMENT ON TABLE t IS 'sortkey: ignored by no rule'`},
 		{name: "read-only", own: true, sql: `ALTER DATABASE DB SET default_transaction_read_only = on`, want: []string{"server-read-only problem primary: default_transaction_read_only is on for the database or the server"}},
 		{name: "role that is read-only", own: true, sql: `ALTER ROLE CURRENT_USER IN DATABASE DB SET default_transaction_read_only = on`, want: []string{"server-read-only warning primary: default_transaction_read_only is on for this session"}},
@@ -125,15 +125,15 @@ func TestRules(t *testing.T) {
 		{name: "sequence of uid60 ahead", sql: `SELECT setval('sortkey_internal.uid60_clock', sortkey.uid60_floor(clock_timestamp() + interval '1 day') << 3)`,
 			want: []string{"generator-ahead problem next_uid60: fails until .* → wait until then: a reset"}},
 		{name: "sequence of sno ahead", sql: `SELECT setval('sortkey_internal.sno_clock', (extract(epoch FROM clock_timestamp() + interval '1 day' - '2010-01-01Z') * 250)::bigint << 24)`,
-			want: []string{`generator-ahead problem next_sno: fails until .* UTC \((1 day|23 hours) from now\): .* such as next_sno\(0, 5\); end all sessions`}},
+			want: []string{`generator-ahead problem next_sno: fails until .* UTC \((1 day|23 hours) from now\): .* such as next_sno\(5\); end all sessions`}},
 		{name: "sequence set back", sql: withDefault + `INSERT INTO t SELECT FROM generate_series(1, 10); SELECT setval('sortkey_internal.snowflake_clock', 1)`,
 			want: []string{`generator-behind warning public\.t\.id: has a key of .* with the node number of a default, and the last ID of next_snowflake is of 2021-01-01 .*: its sequence was set back`}},
 		{name: "sequence set back, with keys of the future", sql: withDefault + `INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 7))`,
 			want: []string{`generator-behind problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\) with the node number of a default, and .*: the default repeats keys at that time → reserve another`}},
 		{name: "sequence set back, with keys of other types and nodes", sql: `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_uid60(), n bigint UNIQUE DEFAULT sortkey.next_spread64(1), v text UNIQUE DEFAULT sortkey.next_uid60());
 			INSERT INTO t SELECT FROM generate_series(1, 10); INSERT INTO t VALUES (-1, NULL, NULL); SELECT setval('sortkey_internal.uid60_clock', 1); SELECT sortkey.reserve_node('spread64', 1, 'x')`},
-		{name: "keys of the future", sql: withDefault + `CREATE TABLE u (id uuid PRIMARY KEY DEFAULT sortkey.next_sno(0, 7)); SELECT sortkey.reserve_node('sno', 7, 'x');
-				INSERT INTO u VALUES (DEFAULT), (sortkey.sno_at(now() + interval '1 day', 5, 0, 8)); INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 8))`,
+		{name: "keys of the future", sql: withDefault + `CREATE TABLE u (id uuid PRIMARY KEY DEFAULT sortkey.next_sno(7)); SELECT sortkey.reserve_node('sno', 7, 'x');
+				INSERT INTO u VALUES (DEFAULT), (sortkey.sno_at(now() + interval '1 day', 5, 8)); INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 8))`,
 			want: []string{`key-ahead problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\): a clock was wrong → find the program`, `key-ahead problem public\.u\.id: has a key of`}},
 		{name: "subscribed sequence", own: true, sql: `CREATE SUBSCRIPTION shop CONNECTION 'dbname=none' PUBLICATION p WITH (connect = false); SET allow_system_table_mods = on;
 				INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate) SELECT oid, 'sortkey_internal.sno_clock'::regclass, 'r' FROM pg_subscription WHERE subname = 'shop';`,
@@ -201,6 +201,19 @@ func TestRules(t *testing.T) {
 			want: append(slices.Repeat([]string{`mark-ahead warning number \d of pool snowflake: high-water mark`}, 5),
 				"mark-ahead warning other numbers: 2 more high-water marks are ahead → run sortkey nodes list --all")},
 
+		{name: "denied defaults", setup: func(t *testing.T, db *pgtest.DB) {
+			app, may := db.NewRole(t, "app", ""), db.NewRole(t, "may", "")
+			db.Exec(t, withDefault+`CREATE TABLE parted (id bigint DEFAULT sortkey.next_snowflake(7)) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF parted DEFAULT;
+				CREATE TABLE u (id uuid DEFAULT sortkey.next_uuid7(), n int); CREATE TABLE unused (id bigint DEFAULT sortkey.next_snowflake(7));
+				GRANT USAGE ON SCHEMA sortkey TO `+may+`; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO `+may+`; GRANT SELECT ON unused TO `+app+`;
+				GRANT INSERT ON t, part, u TO `+app+`, `+may+`; GRANT INSERT (id) ON parted TO PUBLIC`)
+		}, want: []string{
+			`default-denied warning column public\.parted\.id: role PUBLIC can insert rows, but can't execute sortkey\.next_snowflake\(integer\), its default → run GRANT USAGE ON SCHEMA sortkey TO PUBLIC; GRANT EXECUTE ON FUNCTION sortkey\.next_snowflake\(integer\) TO PUBLIC$`,
+			`default-denied warning column public\.t\.id: role (app_\w+) can insert rows, but can't execute sortkey\.next_snowflake\(integer\), its default → run GRANT USAGE ON SCHEMA sortkey TO app_\w+; GRANT EXECUTE ON FUNCTION sortkey\.next_snowflake\(integer\) TO app_`,
+			`default-denied warning column public\.u\.id: role app_\w+ can insert rows, but can't execute sortkey\.next_uuid7\(\), its default`,
+		}},
+		{name: "settings without a table", sql: `INSERT INTO sortkey.partition_settings VALUES ('another', 1, 'app', 'it''s', 'sno', '1 day', 4, NULL, 'detach', true)`,
+			want: []string{`partition-missing warning app\."it's": has settings for partitions, and doesn't exist → restore the table with its data, or run DELETE FROM sortkey\.partition_settings WHERE schema = 'app' AND name = 'it''s'$`}},
 		{name: "no partitions", sql: partitioned, want: []string{"partition-horizon problem public.events: no partition covers the present"}},
 		{name: "no partition but the default one", sql: events + `CREATE TABLE rest PARTITION OF events DEFAULT; SELECT sortkey.manage_partitions('events', '1 day')`,
 			want: []string{`partition-horizon problem public\.events: no partition covers the present: new rows go to the default partition → `}},

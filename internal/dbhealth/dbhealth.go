@@ -71,9 +71,9 @@ func Rules() []*Rule {
 		&generatorAhead, &generatorSubscribed, &generatorBehind, &keyAhead,
 		&formatEnds,
 		&nodeSetting, &settingUnreserved,
-		&nodeMissing, &nodeUnreserved, &nodeOpaque,
+		&nodeMissing, &nodeUnreserved, &nodeOpaque, &defaultDenied,
 		&poolExhausted, &poolFenced, &poolLayout, &reservationRange, &markAhead,
-		&partitionSkipped, &partitionHorizon, &partitionPremake, &partitionDefault, &partitionMaintenance,
+		&partitionSkipped, &partitionMissing, &partitionHorizon, &partitionPremake, &partitionDefault, &partitionMaintenance,
 		&keySkipped, &intReference, &keyDuplicate, &uuidVersion,
 		&rekeyStalled, &citusDomain, &citusWorker,
 	}
