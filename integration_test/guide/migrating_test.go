@@ -83,7 +83,7 @@ func migratingGrants(t *testing.T, db *pgtest.DB, owner, app string) {
 		t.Helper()
 		var log bytes.Buffer
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(metrics.NewCollector(metrics.Database("shop", leases, metrics.DatabaseOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})))
+		registry.MustRegister(metrics.NewCollector(metrics.Database("shop", leases, metrics.DatabaseOptions{Logger: slog.New(slog.NewTextHandler(&log, nil)), Timeout: time.Minute})))
 		families, err := registry.Gather()
 		must(t, err)
 		for _, f := range families {
