@@ -292,7 +292,7 @@ func TestNodeDefaults(t *testing.T) {
 			wantRows(t, conn, `SELECT replace(concat_ws(' ', kind, name, format, from_setting, pool, coalesce(number::text, '-'), coalesce(reserved, '-')), '"', '') FROM sortkey.node_defaults ORDER BY kind, name, from_setting, number`, want...)
 		}
 		// All existing pools of the format count, whatever their names, since a program could claim the number in each.
-		db.Exec(t, "DROP TABLE t CASCADE; DROP DOMAIN key; DROP FUNCTION next_key, next_own, uncounted; CREATE TABLE t (a bigint DEFAULT sortkey.next_snowflake(103), b bigint DEFAULT sortkey.next_spread64(81), c uuid DEFAULT sortkey.next_sno(0, 9), d bigint DEFAULT sortkey.next_snowflake_si(1))")
+		db.Exec(t, "DROP TABLE t CASCADE; DROP DOMAIN key; DROP FUNCTION next_key, next_own, uncounted; CREATE TABLE t (a bigint DEFAULT sortkey.next_snowflake(103), b bigint DEFAULT sortkey.next_spread64(81), c uuid DEFAULT sortkey.next_sno(9), d bigint DEFAULT sortkey.next_snowflake_si(1))")
 		store := pglease.New(pool, pglease.Config{})
 		claim := func(p nodelease.Pool, name string) {
 			t.Helper()

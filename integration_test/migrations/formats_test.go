@@ -105,14 +105,19 @@ func (f *format) rate() int { return (f.maxSequence + 1) / int(f.unit.Millisecon
 func (f *format) hasNodes() bool { return f.pool != nil }
 
 // next returns the call that generates an ID with the node number in the setting.
-func (f *format) next() string { return f.schema + ".next_" + f.name + "(" + f.meta + ")" }
+func (f *format) next() string {
+	if f.meta != "" {
+		return f.schema + ".next_" + f.name + "_meta(" + f.meta + ")"
+	}
+	return f.schema + ".next_" + f.name + "()"
+}
 
 // nextOf returns the call that generates an ID with an explicit node number.
 func (f *format) nextOf(node int) string {
 	if !f.hasNodes() {
 		return f.next()
 	}
-	return f.schema + ".next_" + f.name + "(" + strings.TrimPrefix(fmt.Sprintf("%s, %d", f.meta, node), ", ") + ")"
+	return f.schema + ".next_" + f.name + "(" + strings.TrimSuffix(fmt.Sprintf("%d, %s", node, f.meta), ", ") + ")"
 }
 
 func (f *format) nextNode() string { return f.nextOf(genNode) }
@@ -131,7 +136,7 @@ func (f *format) signatures() (next, nextOf string) {
 	case "uid60":
 		return name + "()", name + "()"
 	case "sno":
-		return name + "(integer)", name + "(integer, integer)"
+		return name + "_meta(integer)", name + "(integer, integer)"
 	default:
 		return name + "()", name + "(integer)"
 	}

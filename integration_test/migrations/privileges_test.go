@@ -55,7 +55,7 @@ func TestCatalog(t *testing.T) {
 		wantLines(t, "a parameter", columnOf(t, pool, "SELECT sortkey.sno_text($1)", idtype.MustParseSno("brpk4q72xwf2m63l")), "brpk4q72xwf2m63l")
 
 		definitions := columnOf(t, pool, `SELECT pg_get_functiondef(oid) FROM pg_proc
-			WHERE pronamespace = 'sortkey'::regnamespace AND proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno)$'`)
+			WHERE pronamespace = 'sortkey'::regnamespace AND proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno|sno_meta)$'`)
 		for _, d := range definitions {
 			_, body, _ := strings.Cut(d, "LANGUAGE sql\n")
 			body = strings.TrimSpace(body)
@@ -323,7 +323,7 @@ func TestDefaultPrivileges(t *testing.T) {
 				SELECT c.oid::regclass::text, relacl, relowner FROM pg_class c
 				WHERE relnamespace = 'sortkey'::regnamespace OR relnamespace = 'sortkey_internal'::regnamespace AND relname LIKE '%\_clock'
 				UNION ALL
-				SELECT proname, proacl, proowner FROM pg_proc WHERE pronamespace = 'sortkey'::regnamespace AND (prosecdef OR proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno)$')
+				SELECT proname, proacl, proowner FROM pg_proc WHERE pronamespace = 'sortkey'::regnamespace AND (prosecdef OR proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno|sno_meta)$')
 				UNION ALL
 				SELECT nspname, nspacl, nspowner FROM pg_namespace WHERE nspname = 'sortkey_internal'
 			) o (name, acl, owner), aclexplode(acl) WHERE grantee <> owner

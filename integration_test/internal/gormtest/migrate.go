@@ -337,7 +337,7 @@ type (
 		Name     string
 		ParentID *idtype.Sno
 		Parent   *domainSno
-		Made     idtype.Sno `gorm:"default:sortkey.next_sno(1)"`
+		Made     idtype.Sno `gorm:"default:sortkey.next_sno(1, 0)"`
 	}
 	domainSnoText struct {
 		ID       sqltypes.SnoText
