@@ -57,8 +57,10 @@ type SnoOverflow struct {
 // with no other generator. The IDs of one metabyte increase strictly, unless the clock steps back. In that
 // case the generator toggles the tick-tock bit and continues at the clock's time. A
 // SnoGenerator is safe for concurrent use.
-type SnoGenerator struct {
-	seq       handle
+type SnoGenerator struct{ base[Sno, snos] }
+
+// snos makes the IDs of a partition.
+type snos struct {
 	partition uint16
 	meta      byte
 }
@@ -93,14 +95,14 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	if c.Ranges > 0 {
 		layout = fmt.Sprintf("sno: partition %d in %d ranges of its sequence", c.Partition.Uint16(), c.Ranges)
 	}
-	g := &SnoGenerator{meta: c.Meta}
+	g := new(SnoGenerator)
 	g.seq.stall.overflow = c.Overflow
 	if err := g.seq.init(spec{
 		number: number{layout: layout}, line: snoLine, min: uint32(c.SequenceMin), max: uint32(c.SequenceMax), ticks: true,
 	}, c.Options, c.claim); err != nil {
 		return nil, err
 	}
-	g.partition = uint16(g.seq.number.node)
+	g.ids = snos{uint16(g.seq.number.node), c.Meta}
 	if c.Snapshot != nil {
 		g.seq.resume(c.Snapshot)
 	}
@@ -161,48 +163,23 @@ func snoBounds(lo, hi uint16) (uint16, uint16, error) {
 	return lo, hi, nil
 }
 
-// Next returns one new ID with the configured metabyte; see [Generator].
-func (g *SnoGenerator) Next() (Sno, error) { return g.NextMeta(g.meta) }
-
 // NextMeta returns one new ID with this metabyte.
 func (g *SnoGenerator) NextMeta(meta byte) (Sno, error) {
-	s, err := g.seq.takeOne()
+	id, err := g.Next()
 	if err != nil {
 		return Sno{}, err
 	}
-	return g.compose(s, meta), nil
+	return id.WithMeta(meta), nil
 }
 
-// Fill writes len(dst) new IDs to dst, in order, with the configured metabyte; see
-// [Generator].
-func (g *SnoGenerator) Fill(ctx context.Context, dst []Sno) (int, error) {
-	return g.fillMeta(ctx, dst, g.meta)
+func (f snos) at(s slot) Sno { return snoOf(s.head, f.meta, f.partition, uint16(s.seq)) }
+
+func (f snos) compose(dst []Sno, s slot) {
+	for i := range dst {
+		dst[i] = f.at(s)
+		s.seq++
+	}
 }
-
-func (g *SnoGenerator) fillMeta(ctx context.Context, dst []Sno, meta byte) (int, error) {
-	return fill(ctx, &g.seq, dst, func(dst []Sno, s slot) {
-		for i := range dst {
-			dst[i] = g.compose(s, meta)
-			s.seq++
-		}
-	})
-}
-
-func (g *SnoGenerator) compose(s slot, meta byte) Sno {
-	return snoOf(s.head, meta, g.partition, uint16(s.seq))
-}
-
-// Stats returns the counters of the generator. They include the calls of its views.
-func (g *SnoGenerator) Stats() GeneratorStats { return g.seq.report() }
-
-// Remaining returns the time until the end of the format.
-func (g *SnoGenerator) Remaining() time.Duration { return g.seq.remaining() }
-
-// Ready returns nil if the clock and the lease allow a call of Next now, at once or after a
-// wait within MaxWait. Otherwise it returns the error of such a call, which wraps
-// [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
-// doesn't wait and creates no ID.
-func (g *SnoGenerator) Ready() error { return g.seq.ready() }
 
 // WithMeta returns a view of the generator that uses another metabyte. All views share
 // the generator's sequence.
@@ -217,7 +194,7 @@ type snoView struct {
 func (v snoView) Next() (Sno, error) { return v.g.NextMeta(v.meta) }
 
 func (v snoView) Fill(ctx context.Context, dst []Sno) (int, error) {
-	return v.g.fillMeta(ctx, dst, v.meta)
+	return fill(ctx, &v.g.seq, dst, snos{v.g.ids.partition, v.meta}.compose)
 }
 
 // partitions assigns consecutive automatic partitions. The lock of sequencers guards it.

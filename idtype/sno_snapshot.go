@@ -30,7 +30,7 @@ type SnoSnapshot struct {
 // a Lease is not usable, because another generator may have the partition by then.
 func (g *SnoGenerator) Snapshot() SnoSnapshot {
 	p := g.seq.snapshot()
-	p.Partition = SnoPartitionFrom(g.partition)
+	p.Partition = SnoPartitionFrom(g.ids.partition)
 	return p
 }
 
@@ -72,5 +72,5 @@ func (g *SnoGenerator) At(meta byte, t time.Time) (Sno, error) {
 	if err != nil {
 		return Sno{}, err
 	}
-	return g.compose(s, meta), nil
+	return g.ids.at(s).WithMeta(meta), nil
 }

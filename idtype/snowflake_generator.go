@@ -1,10 +1,6 @@
 package idtype
 
-import (
-	"context"
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // A SnowflakeConfig configures a [SnowflakeGenerator].
 type SnowflakeConfig struct {
@@ -16,8 +12,10 @@ type SnowflakeConfig struct {
 
 // A SnowflakeGenerator creates strictly increasing IDs of type [Snowflake], up to 4096 per
 // millisecond in the default layout. It is safe for concurrent use.
-type SnowflakeGenerator struct {
-	seq    handle
+type SnowflakeGenerator struct{ base[Snowflake, snowflakes] }
+
+// snowflakes makes the IDs of a node.
+type snowflakes struct {
 	node   Snowflake
 	shift  int
 	layout SnowflakeLayout
@@ -51,7 +49,8 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &SnowflakeGenerator{shift: l.timeShift(), node: node, layout: l}
+	g := new(SnowflakeGenerator)
+	g.ids = snowflakes{node, l.timeShift(), l}
 	if err := g.seq.init(spec{
 		// Layouts of the same epoch and total width can create the same IDs.
 		number: number{layout: fmt.Sprintf("snowflake: epoch %s; %d bits below the time", stamp(l.Epoch), l.timeShift())},
@@ -62,41 +61,12 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	return g, nil
 }
 
-// Next returns one new ID; see [Generator].
-func (g *SnowflakeGenerator) Next() (Snowflake, error) {
-	s, err := g.seq.takeOne()
-	if err != nil {
-		return 0, err
-	}
-	return g.at(s), nil
-}
-
-// Fill writes len(dst) new IDs to dst, in order; see [Generator].
-func (g *SnowflakeGenerator) Fill(ctx context.Context, dst []Snowflake) (int, error) {
-	return fill(ctx, &g.seq, dst, g.compose)
-}
-
-// at returns the ID of a slot's first number.
-func (g *SnowflakeGenerator) at(s slot) Snowflake {
-	return Snowflake(s.head<<g.shift) | g.node | Snowflake(s.seq)
-}
-
-func (g *SnowflakeGenerator) compose(dst []Snowflake, s slot) {
-	series(dst, g.at(s), 1)
-}
-
-// Stats returns the counters of the generator.
-func (g *SnowflakeGenerator) Stats() GeneratorStats { return g.seq.report() }
-
-// Remaining returns the time until the end of the layout.
-func (g *SnowflakeGenerator) Remaining() time.Duration { return g.seq.remaining() }
-
-// Ready returns nil if the clock and the lease allow a call of Next now, at once or after a
-// wait within MaxWait. Otherwise it returns the error of such a call, which wraps
-// [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
-// doesn't wait and creates no ID.
-func (g *SnowflakeGenerator) Ready() error { return g.seq.ready() }
-
 // Layout returns the layout of the generator's IDs, with the defaults for fields that were
 // zero.
-func (g *SnowflakeGenerator) Layout() SnowflakeLayout { return g.layout }
+func (g *SnowflakeGenerator) Layout() SnowflakeLayout { return g.ids.layout }
+
+func (f snowflakes) at(s slot) Snowflake {
+	return Snowflake(s.head<<f.shift) | f.node | Snowflake(s.seq)
+}
+
+func (f snowflakes) compose(dst []Snowflake, s slot) { series(dst, f.at(s), 1) }

@@ -1,10 +1,5 @@
 package idtype
 
-import (
-	"context"
-	"time"
-)
-
 // A SnowflakeSIConfig configures a [SnowflakeSIGenerator].
 type SnowflakeSIConfig struct {
 	Layout  SnowflakeSILayout // its BaseClock is required
@@ -15,7 +10,11 @@ type SnowflakeSIConfig struct {
 // A SnowflakeSIGenerator creates strictly increasing IDs of type [SnowflakeSI], up to 256
 // per millisecond in the default split. It is safe for concurrent use.
 type SnowflakeSIGenerator struct {
-	seq    handle
+	base[SnowflakeSI, snowflakeSIs]
+}
+
+// snowflakeSIs makes the IDs of a machine.
+type snowflakeSIs struct {
 	node   SnowflakeSI
 	layout SnowflakeSILayout
 }
@@ -45,7 +44,8 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 	if err != nil {
 		return nil, err
 	}
-	g := &SnowflakeSIGenerator{node: node, layout: l}
+	g := new(SnowflakeSIGenerator)
+	g.ids = snowflakeSIs{node, l}
 	if err := g.seq.init(spec{
 		// Layouts of the same base clock can create the same IDs.
 		number: number{layout: "snowflake_si: base clock " + stamp(l.BaseClock)},
@@ -56,41 +56,12 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 	return g, nil
 }
 
-// Next returns one new ID; see [Generator].
-func (g *SnowflakeSIGenerator) Next() (SnowflakeSI, error) {
-	s, err := g.seq.takeOne()
-	if err != nil {
-		return 0, err
-	}
-	return g.at(s), nil
-}
-
-// Fill writes len(dst) new IDs to dst, in order; see [Generator].
-func (g *SnowflakeSIGenerator) Fill(ctx context.Context, dst []SnowflakeSI) (int, error) {
-	return fill(ctx, &g.seq, dst, g.compose)
-}
-
-// at returns the ID of a slot's first number.
-func (g *SnowflakeSIGenerator) at(s slot) SnowflakeSI {
-	return SnowflakeSI(s.head<<snowflakeSILowBits) | g.node | SnowflakeSI(s.seq)
-}
-
-func (g *SnowflakeSIGenerator) compose(dst []SnowflakeSI, s slot) {
-	series(dst, g.at(s), 1)
-}
-
-// Stats returns the counters of the generator.
-func (g *SnowflakeSIGenerator) Stats() GeneratorStats { return g.seq.report() }
-
-// Remaining returns the time until the end of the layout.
-func (g *SnowflakeSIGenerator) Remaining() time.Duration { return g.seq.remaining() }
-
-// Ready returns nil if the clock and the lease allow a call of Next now, at once or after a
-// wait within MaxWait. Otherwise it returns the error of such a call, which wraps
-// [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
-// doesn't wait and creates no ID.
-func (g *SnowflakeSIGenerator) Ready() error { return g.seq.ready() }
-
 // Layout returns the layout of the generator's IDs, with the defaults for fields that were
 // zero.
-func (g *SnowflakeSIGenerator) Layout() SnowflakeSILayout { return g.layout }
+func (g *SnowflakeSIGenerator) Layout() SnowflakeSILayout { return g.ids.layout }
+
+func (f snowflakeSIs) at(s slot) SnowflakeSI {
+	return SnowflakeSI(s.head<<snowflakeSILowBits) | f.node | SnowflakeSI(s.seq)
+}
+
+func (f snowflakeSIs) compose(dst []SnowflakeSI, s slot) { series(dst, f.at(s), 1) }

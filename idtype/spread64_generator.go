@@ -1,10 +1,6 @@
 package idtype
 
-import (
-	"context"
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // A Spread64Config configures a [Spread64Generator].
 type Spread64Config struct {
@@ -15,10 +11,10 @@ type Spread64Config struct {
 
 // A Spread64Generator creates IDs of type [Spread64], up to 64 per millisecond. Their
 // (time, sequence) pairs increase strictly. It is safe for concurrent use.
-type Spread64Generator struct {
-	seq  handle
-	node Spread64
-}
+type Spread64Generator struct{ base[Spread64, spread64s] }
+
+// spread64s makes the IDs of a node.
+type spread64s struct{ node Spread64 }
 
 var _ Generator[Spread64] = (*Spread64Generator)(nil)
 
@@ -39,7 +35,8 @@ func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Spread64Generator{node: node}
+	g := new(Spread64Generator)
+	g.ids = spread64s{node}
 	if err := g.seq.init(spec{number: number{fmt.Sprintf("spread64: cluster %d", c.Cluster), int64(node)}, line: spread64Line, max: 1<<spread64SequenceBits - 1}, c.Options, nil); err != nil {
 		return nil, err
 	}
@@ -53,37 +50,6 @@ func LocalSpread64Generator(generator, cluster int) (*Spread64Generator, error) 
 	return NewSpread64Generator(Spread64Config{Generator: generator, Cluster: cluster})
 }
 
-// Next returns one new ID; see [Generator].
-func (g *Spread64Generator) Next() (Spread64, error) {
-	s, err := g.seq.takeOne()
-	if err != nil {
-		return 0, err
-	}
-	return g.at(s), nil
-}
+func (f spread64s) at(s slot) Spread64 { return spread64(int64(s.head), int(s.seq)) | f.node }
 
-// Fill writes len(dst) new IDs to dst, in order; see [Generator].
-func (g *Spread64Generator) Fill(ctx context.Context, dst []Spread64) (int, error) {
-	return fill(ctx, &g.seq, dst, g.compose)
-}
-
-// at returns the ID of a slot's first number.
-func (g *Spread64Generator) at(s slot) Spread64 {
-	return spread64(int64(s.head), int(s.seq)) | g.node
-}
-
-func (g *Spread64Generator) compose(dst []Spread64, s slot) {
-	series(dst, g.at(s), 1<<spread64SequenceShift)
-}
-
-// Stats returns the counters of the generator.
-func (g *Spread64Generator) Stats() GeneratorStats { return g.seq.report() }
-
-// Remaining returns the time until the end of the format.
-func (g *Spread64Generator) Remaining() time.Duration { return g.seq.remaining() }
-
-// Ready returns nil if the clock and the lease allow a call of Next now, at once or after a
-// wait within MaxWait. Otherwise it returns the error of such a call, which wraps
-// [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
-// doesn't wait and creates no ID.
-func (g *Spread64Generator) Ready() error { return g.seq.ready() }
+func (f spread64s) compose(dst []Spread64, s slot) { series(dst, f.at(s), 1<<spread64SequenceShift) }

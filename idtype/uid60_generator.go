@@ -2,13 +2,11 @@ package idtype
 
 import (
 	"bufio"
-	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"sync/atomic"
-	"time"
 )
 
 // A UID60Config configures a [UID60Generator].
@@ -38,9 +36,10 @@ type UID60Config struct {
 //
 // UID60 therefore suits processes that create IDs occasionally, with a unique index to
 // reject the remaining duplicates. Don't create IDs in bulk in several processes at once.
-type UID60Generator struct {
-	seq handle
-}
+type UID60Generator struct{ base[UID60, uid60s] }
+
+// uid60s makes IDs with random bits.
+type uid60s struct{ random *randomBits }
 
 var _ Generator[UID60] = (*UID60Generator)(nil)
 
@@ -57,38 +56,23 @@ func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 	if c.Lease != nil {
 		return nil, &configError{"idtype: UID60Config.Lease: a UID60 has no node number; leave Lease nil, or choose another format"}
 	}
-	g := &UID60Generator{}
+	g := new(UID60Generator)
 	if err := g.seq.init(spec{number: number{layout: "uid60"}, line: uid60Line, max: 1<<uid60SequenceBits - 1, random: newRandomBits(c.Random)}, c.Options, nil); err != nil {
 		return nil, err
 	}
+	g.ids = uid60s{g.seq.random} // of the shared sequence
 	return g, nil
 }
 
-// Next returns one new ID; see [Generator]. It also returns errors of Random.
-func (g *UID60Generator) Next() (UID60, error) {
-	s, err := g.seq.takeOne()
-	if err != nil {
-		return 0, err
-	}
-	return g.at(s), nil
-}
-
-// Fill writes len(dst) new IDs to dst, in order; see [Generator]. It also returns
-// errors of Random.
-func (g *UID60Generator) Fill(ctx context.Context, dst []UID60) (int, error) {
-	return fill(ctx, &g.seq, dst, g.compose)
-}
-
-// at returns the ID of a slot's first number.
-func (g *UID60Generator) at(s slot) UID60 {
-	bits, _ := g.seq.random.from(s.seq)
+func (f uid60s) at(s slot) UID60 {
+	bits, _ := f.random.from(s.seq)
 	return uid60Floor(int64(s.head)) | UID60(s.seq)<<uid60RandomBits | UID60(bits&randomMask)
 }
 
-func (g *UID60Generator) compose(dst []UID60, s slot) {
+func (f uid60s) compose(dst []UID60, s slot) {
 	id := uid60Floor(int64(s.head)) | UID60(s.seq)<<uid60RandomBits
 	for len(dst) > 0 {
-		bits, n := g.seq.random.from(s.seq)
+		bits, n := f.random.from(s.seq)
 		n = min(n, len(dst))
 		for i := range dst[:n] {
 			dst[i] = id | UID60(bits&randomMask)
@@ -99,17 +83,6 @@ func (g *UID60Generator) compose(dst []UID60, s slot) {
 		s.seq += uint32(n)
 	}
 }
-
-// Stats returns the counters of the generator.
-func (g *UID60Generator) Stats() GeneratorStats { return g.seq.report() }
-
-// Remaining returns the time until the end of the format.
-func (g *UID60Generator) Remaining() time.Duration { return g.seq.remaining() }
-
-// Ready returns nil if the clock allows a call of Next now, at once or after a wait
-// within MaxWait. Otherwise it returns the error of such a call, which wraps
-// [ErrClockBackwards] or [ErrTimeExhausted]. Ready doesn't wait and creates no ID.
-func (g *UID60Generator) Ready() error { return g.seq.ready() }
 
 // randomBits holds random bits for each sequence number of a millisecond. At the start of a
 // millisecond, the method first replaces the bits that the previous millisecond used, so

@@ -4,32 +4,52 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 )
+
+// A composer makes the IDs of a format from the numbers of its sequencer.
+type composer[T any] interface {
+	at(slot) T               // the ID of a slot's first number
+	compose(dst []T, s slot) // the IDs of a run of numbers
+}
+
+// A base has what the generators with a sequencer have in common.
+type base[T any, C composer[T]] struct {
+	seq handle
+	ids C
+}
+
+// Next returns one new ID; see [Generator].
+func (g *base[T, C]) Next() (id T, err error) {
+	s, err := g.seq.takeOne()
+	if err != nil {
+		return id, err
+	}
+	return g.ids.at(s), nil
+}
+
+// Fill writes len(dst) new IDs to dst, in order; see [Generator].
+func (g *base[T, C]) Fill(ctx context.Context, dst []T) (int, error) {
+	return fill(ctx, &g.seq, dst, g.ids.compose)
+}
+
+// Stats returns the counters of the generator.
+func (g *base[T, C]) Stats() GeneratorStats { return g.seq.report() }
+
+// Remaining returns the time until the end of the layout.
+func (g *base[T, C]) Remaining() time.Duration { return g.seq.remaining() }
+
+// Ready returns nil if the clock and the lease allow a call of Next now, at once or after a
+// wait within MaxWait. Otherwise it returns the error of such a call, which wraps
+// [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
+// doesn't wait and creates no ID.
+func (g *base[T, C]) Ready() error { return g.seq.ready() }
 
 // A handle is a generator's access to its sequencer, which other generators may share.
 type handle struct {
 	*sequencer
 	maxWait time.Duration
 	stall   stall
-}
-
-// A number identifies sequences of this process that could create the same ID. Different
-// numbers never do.
-type number struct {
-	layout string
-	node   int64 // 0 if layouts can divide the bits below the time; see spec.low
-}
-
-// sequencers holds the shared sequencers of this process. It keeps them forever, so that a
-// generator also continues one that was dropped. A sequencer has less than 1 kB.
-//
-// A number has several sequencers if it is a Sno's, one for each range of its sequence, or if
-// layouts divide the bits below its time, one for each node number.
-var sequencers struct {
-	sync.Mutex
-	of map[number][]*sequencer
 }
 
 // init gives the generator its sequencer. Generators of a number share one if they use the
@@ -73,47 +93,6 @@ func (h *handle) init(p spec, o Options, claim func(alone bool) (node int64, err
 		return l.Attach(cmp.Or(p.layout, p.number.layout), h.minted)
 	}
 	return nil
-}
-
-// sequencerOf returns the sequencer for a new generator.
-func sequencerOf(p spec, c clock, l Lease, alone bool, claim func(bool) (int64, error)) (*sequencer, error) {
-	sequencers.Lock()
-	defer sequencers.Unlock()
-	if claim != nil {
-		var err error
-		if p.number.node, err = claim(alone); err != nil {
-			return nil, err
-		}
-	}
-	if alone {
-		return newSequencer(p, c, l), nil
-	}
-	from, to := p.bits()
-	for _, s := range sequencers.of[p.number] {
-		switch first, last := s.bits(); {
-		case first == from && last == to:
-			return s, nil
-		case first <= to && from <= last:
-			return nil, overlapError(p, s)
-		}
-	}
-	s := newSequencer(p, c, nil)
-	if sequencers.of == nil {
-		sequencers.of = map[number][]*sequencer{}
-	}
-	sequencers.of[p.number] = append(sequencers.of[p.number], s)
-	return s, nil
-}
-
-// overlapError returns the error for a generator that could create IDs of another one, but
-// can't continue its sequence.
-func overlapError(p spec, s *sequencer) error {
-	if p.ticks {
-		return &configError{fmt.Sprintf("idtype: use sequence numbers %d to %d of Sno partition %d: a generator of this process uses %d to %d; set the same SequenceMin and SequenceMax to share them, or ranges that don't overlap",
-			p.min, p.max, p.number.node, s.min, s.max)}
-	}
-	return &configError{fmt.Sprintf("idtype: start %s generator with the layout %q: a generator of this process with the layout %q creates the same IDs; use one layout for both, or node numbers whose bits differ",
-		p.line.format, p.layout, s.layout)}
 }
 
 // panicZero panics because the generator is the zero value.
