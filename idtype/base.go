@@ -89,8 +89,8 @@ func (h *handle) init(p spec, o Options, claim func(alone bool) (node int64, err
 		return err
 	}
 	h.startAfter(bound)
-	if l, ok := o.Lease.(LeaseAttacher); ok {
-		return l.Attach(cmp.Or(p.layout, p.number.layout), h.minted)
+	if o.Lease != nil {
+		return o.Lease.Attach(cmp.Or(p.layout, p.number.layout), h.minted)
 	}
 	return nil
 }

@@ -45,8 +45,7 @@ var (
 	ErrConfig = errors.New("invalid config")
 	// ErrLeaseLost: the lease of a node number has ended. The generator creates no more
 	// IDs: claim a number again, and create a new generator with it. A Generator of
-	// package nodelease does both. If the Lease is a [LeaseReasoner], the error also wraps
-	// the reason.
+	// package nodelease does both. The error also wraps the reason.
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrLeaseNotRenewed: the lease continues, but its last renewal doesn't cover the
 	// clock's time, for example after the clock was set forward. Try again after the

@@ -30,6 +30,9 @@ func (l *fakeLease) After() int64 { return l.after.UnixMilli() }
 func (l *fakeLease) Until() int64 { return l.until.Load() }
 func (l *fakeLease) lose()        { l.until.Store(math.MinInt64) }
 
+func (l *fakeLease) Attach(string, func() int64) error { return nil }
+func (l *fakeLease) Err() error                        { return nil }
+
 // A generator takes its number from its lease, and rejects a second source of numbers.
 func TestLeaseNumber(t *testing.T) {
 	now := utc("2026-11-21T10:11:12.344Z")
@@ -77,37 +80,6 @@ func TestLeaseNumber(t *testing.T) {
 		if kindOfError(err) != ErrConfig {
 			t.Errorf("second number, constructor %d: %v, want ErrConfig", i+1, err)
 		}
-	}
-}
-
-// The leases of TestLeaseMethods have a method whose effect their author expects.
-type (
-	attachesOther struct{ fakeLease }
-	attachesValue struct{ *fakeLease }
-	reasonsOther  struct{ fakeLease }
-)
-
-func (*attachesOther) Attach(string) error               { return errors.New("attached") }
-func (*attachesValue) Attach(string, func() int64) error { return errors.New("attached") }
-func (*reasonsOther) Err() string                        { return "closed" }
-
-// A generator rejects a lease with a method that only resembles one of LeaseAttacher or
-// LeaseReasoner.
-func TestLeaseMethods(t *testing.T) {
-	now := time.Now()
-	own := func() *fakeLease { return newLease(1, now.Add(-time.Hour), now.Add(time.Hour)) }
-	for want, l := range map[string]Lease{
-		"Attach of *idtype.attachesOther": &attachesOther{},
-		"Attach of idtype.attachesValue":  attachesValue{own()},
-		"Err of *idtype.reasonsOther":     &reasonsOther{},
-	} {
-		g, err := NewSnowflakeGenerator(SnowflakeConfig{Options: Options{Lease: l}})
-		if g != nil || kindOfError(err) != ErrConfig || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v", want, g, err)
-		}
-	}
-	if _, err := NewSnowflakeGenerator(SnowflakeConfig{Options: Options{Lease: &attachesValue{own()}}}); err == nil || err.Error() != "attached" {
-		t.Errorf("a pointer with the method: %v", err)
 	}
 }
 

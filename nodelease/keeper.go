@@ -43,10 +43,7 @@ type Keeper struct {
 	stats    Stats
 }
 
-var (
-	_ idtype.LeaseAttacher = (*Keeper)(nil)
-	_ idtype.LeaseReasoner = (*Keeper)(nil)
-)
+var _ idtype.Lease = (*Keeper)(nil)
 
 // Stats holds the state of a claim.
 type Stats struct {
@@ -106,7 +103,7 @@ func (k *Keeper) After() int64 { return k.use().after }
 func (k *Keeper) Until() int64 { return k.until.Load() }
 
 // Attach registers the generator that uses the number; generators of package idtype
-// call it. [idtype.LeaseAttacher] describes the arguments. Attach rejects a second generator,
+// call it. [idtype.Lease] describes the arguments. Attach rejects a second generator,
 // which would create the same IDs as the first, and a generator with another layout
 // than the pool's ([Pool.Layout]). Both errors wrap [idtype.ErrConfig]. Once the claim
 // has ended, Attach returns the error of Err.

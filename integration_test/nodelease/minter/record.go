@@ -145,3 +145,5 @@ func (l deaf) Until() int64 { return math.MaxInt64 }
 
 // Attach makes [nodelease.NewGenerator] accept the generator.
 func (l deaf) Attach(layout string, minted func() int64) error { return l.k.Attach(layout, minted) }
+
+func (l deaf) Err() error { return nil }
