@@ -130,7 +130,7 @@ func (b *idBlock[T]) generate(ctx context.Context, n int) error {
 		err = fmt.Errorf("%s.Fill: want %d IDs, got %d without an error; fix the generator", typename.OfValue(b.gen), n, got)
 	}
 	if snos, ok := any(&b.ids).(*[blockSize]idtype.Sno); ok && b.meta.declared {
-		// The IDs must be distinct without their metabytes, as for idtype.SnoGeneratorOf.
+		// The IDs must be distinct without their metabytes, as for idtype.GeneratorOf.
 		for i := range snos[:n] {
 			snos[i] = snos[i].WithMeta(b.meta.meta)
 		}

@@ -62,7 +62,7 @@
 //
 // If several generators fit the type of a key, the one of the nearest type fills it:
 // for an idtype.SnowflakeOf[Order] a generator of that type, such as
-// idtype.GeneratorOf[Order](gen), and otherwise a generator of idtype.Snowflake.
+// idtype.GeneratorOf[idtype.SnowflakeOf[Order]](gen), and otherwise a generator of idtype.Snowflake.
 //
 // A type without an ID of package idtype, such as type InvoiceID int64, needs a generator
 // of that type, which idtype.MapGenerator makes from another one. If a key has an integer

@@ -699,14 +699,14 @@ func TestModelErrors(t *testing.T) {
 		t.Errorf("a public ID that can't be written: %v", err)
 	}
 	// A generator of another model's keys doesn't fill a key.
-	if err := open(t, For(idtype.GeneratorOf[Sale](from(100)))).Create(new(keyed[idtype.SnowflakeOf[Ticket]])).Error; !errors.Is(err, ErrNoGenerator) {
+	if err := open(t, For(idtype.GeneratorOf[idtype.SnowflakeOf[Sale]](from(100)))).Create(new(keyed[idtype.SnowflakeOf[Ticket]])).Error; !errors.Is(err, ErrNoGenerator) {
 		t.Errorf("another model's generator: %v", err)
 	}
 }
 
 // The generator of the type that is nearest to the key's fills it, in any order of the bindings.
 func TestNearestGenerator(t *testing.T) {
-	typed := For(idtype.GeneratorOf[Sale](from(100)))
+	typed := For(idtype.GeneratorOf[idtype.SnowflakeOf[Sale]](from(100)))
 	own := For(&counter[SaleKey]{make: func(n int64) SaleKey { return SaleKey{idtype.SnowflakeOf[Sale](200 + n)} }})
 	texts := For(&counter[text[idtype.SnowflakeOf[Sale]]]{make: func(n int64) text[idtype.SnowflakeOf[Sale]] {
 		return text[idtype.SnowflakeOf[Sale]]{idtype.SnowflakeOf[Sale](300 + n)}
@@ -793,7 +793,7 @@ type namedShopper struct {
 
 // The plugin creates a Sno with the metabyte that the model declares, with any generator.
 func TestMetabyte(t *testing.T) {
-	db := open(t, For(snos()), For(idtype.SnoGeneratorOf[Ticket](snos())), Named("special", snos()))
+	db := open(t, For(snos()), For(idtype.GeneratorOf[idtype.SnoOf[Ticket]](snos())), Named("special", snos()))
 	shoppers := make([]Shopper, 2*blockSize)
 	create(t, db, &shoppers)
 	seen := map[idtype.SnoOf[Shopper]]bool{}

@@ -468,11 +468,10 @@ func ExampleSnoLayout_Range() {
 // A model with a prefix has keys whose text is a TypeID. The uuid column holds the UUID.
 func ExampleUUIDOf() {
 	id := idtype.MustParse[idtype.UUIDOf[Shipment]]("shipment_01h455vb4pex5vsknk084sn02q")
-	at, err := id.Time()
-	fmt.Println(id, at.Format(time.RFC3339), err)
+	fmt.Println(id, id.Time().Format(time.RFC3339))
 	fmt.Println(id.Untyped())
 	// Output:
-	// shipment_01h455vb4pex5vsknk084sn02q 2023-06-30T03:34:18Z <nil>
+	// shipment_01h455vb4pex5vsknk084sn02q 2023-06-30T03:34:18Z
 	// 01890a5d-ac96-774b-bcce-b302099a8057
 }
 

@@ -17,8 +17,8 @@ type Generator[T any] interface {
 }
 
 // Monitored has the methods by which a generator is monitored. The generators of this
-// package have them, and so do the results of [MapGenerator], [GeneratorOf],
-// [SnoGeneratorOf] and [SnoGenerator.WithMeta] for a generator that has them.
+// package have them, and so do the results of [MapGenerator], [GeneratorOf] and
+// [SnoGenerator.WithMeta] for a generator that has them.
 type Monitored interface {
 	// Stats returns the counters of the generator.
 	Stats() GeneratorStats

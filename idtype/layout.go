@@ -6,20 +6,21 @@ import (
 )
 
 // A Layout is the layout of an ID type T: [SnowflakeLayout], [SnowflakeSILayout],
-// [UID60Layout], [Spread64Layout] or [SnoLayout]. Each also has methods of its own, such as
-// Range.
+// [UID60Layout], [Spread64Layout], [SnoLayout] or [UUIDLayout]. Each also has methods of its
+// own, such as Range.
 type Layout[T any] interface {
 	// Validate returns nil if the layout is valid.
 	Validate() error
-	// Time returns the start of the unit of time in which the ID was created, in UTC.
+	// Time returns the start of the unit of time in which the ID was created, in UTC, or the
+	// zero Time for an ID that has no time.
 	Time(id T) time.Time
 	// Fingerprint returns a text that differs between layouts of a type, and never
 	// changes.
 	Fingerprint() string
 }
 
-// LayoutOf returns the layout of g's IDs, or nil if it is unknown. UID60, Spread64 and Sno have
-// only one. The layout of a Snowflake or SnowflakeSI is the result of g's method Layout. If g
+// LayoutOf returns the layout of g's IDs, or nil if it is unknown. UID60, Spread64, Sno and UUID
+// have only one. The layout of a Snowflake or SnowflakeSI is the result of g's method Layout. If g
 // wraps another generator, as the results of [MapGenerator] and the generators of package
 // nodelease do, its method Source or Current returns that one.
 func LayoutOf[T any](g Generator[T]) Layout[T] {
@@ -48,7 +49,7 @@ func layoutFrom[T any](g any) Layout[T] {
 
 // fixedLayout returns the layout of a type that has only one, or nil.
 func fixedLayout[T any]() Layout[T] {
-	for _, l := range [...]any{UID60Layout{}, Spread64Layout{}, SnoLayout{}} {
+	for _, l := range [...]any{UID60Layout{}, Spread64Layout{}, SnoLayout{}, UUIDLayout{}} {
 		if l, ok := l.(Layout[T]); ok {
 			return l
 		}

@@ -393,13 +393,13 @@ func TestTypedLayoutPanics(t *testing.T) {
 	si := Must(NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: SnowflakeSILayout{BaseClock: utc("2026-01-01T00:00:00Z")}}))
 	same := func(id Snowflake) Snowflake { return id }
 	for want, use := range map[string]func(){
-		`idtype: generate SnowflakeOf[idtype.order]: the generator has the layout "epoch 2026-01-01T00:00:00.000Z; bits: datacenter 0, worker 6, sequence 14", but keys of the model have "epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12"; declare the generator's layout on the model with a method IDLayout() idtype.SnowflakeLayout`: func() { GeneratorOf[order](events) },
-		"idtype: generate SnowflakeOf[idtype.event]: the generator has the layout \"epoch 2021":     func() { GeneratorOf[event](standard) },
-		"idtype: generate SnowflakeOf[idtype.eventPage]: the generator has the layout \"epoch 2021": func() { GeneratorOf[eventPage](MapGenerator(standard, same)) },
+		`idtype: generate SnowflakeOf[idtype.order]: the generator has the layout "epoch 2026-01-01T00:00:00.000Z; bits: datacenter 0, worker 6, sequence 14", but keys of the model have "epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12"; declare the generator's layout on the model with a method IDLayout() idtype.SnowflakeLayout`: func() { GeneratorOf[SnowflakeOf[order]](events) },
+		"idtype: generate SnowflakeOf[idtype.event]: the generator has the layout \"epoch 2021":     func() { GeneratorOf[SnowflakeOf[event]](standard) },
+		"idtype: generate SnowflakeOf[idtype.eventPage]: the generator has the layout \"epoch 2021": func() { GeneratorOf[SnowflakeOf[eventPage]](MapGenerator(standard, same)) },
 		"idtype: generate SnowflakeOf[idtype.event]: the generator has the layout \"epoch 2021-01-01T00:0": func() {
 			MapGenerator(standard, func(id Snowflake) eventKey { return eventKey{SnowflakeOf[event](id)} })
 		},
-		"idtype: generate SnowflakeSIOf[idtype.invoice]: the generator has the layout \"base clock 2026":                                                                        func() { GeneratorOf[invoice](si) },
+		"idtype: generate SnowflakeSIOf[idtype.invoice]: the generator has the layout \"base clock 2026":                                                                        func() { GeneratorOf[SnowflakeSIOf[invoice]](si) },
 		"idtype: Time of a SnowflakeSIOf[idtype.order]: a SnowflakeSI has no default layout; declare its layout on the model with a method IDLayout() idtype.SnowflakeSILayout": func() { SnowflakeSIOf[order](1).Time() },
 		"idtype: Time of a SnowflakeSIOf[idtype.event]: a SnowflakeSI has no default layout":                                                                                    func() { SnowflakeSIOf[event](1).Time() },
 		"idtype: method IDLayout of idtype.badLayout returns an invalid layout: idtype: SnowflakeLayout: ":                                                                      func() { SnowflakeOf[badLayout](1).Time() },
@@ -416,7 +416,7 @@ func TestTypedLayoutPanics(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"default":       SnowflakeOf[order](0).CheckGenerator(standard),
-		"declared":      SnowflakeOf[event](0).CheckGenerator(GeneratorOf[event](events)),
+		"declared":      SnowflakeOf[event](0).CheckGenerator(GeneratorOf[SnowflakeOf[event]](events)),
 		"another type":  SnowflakeOf[event](0).CheckGenerator(si),
 		"no layout":     SnowflakeOf[event](0).CheckGenerator(unreported{standard}),
 		"not declared":  SnowflakeSIOf[event](0).CheckGenerator(si),

@@ -18,7 +18,7 @@ import (
 // the error of [Typed.CheckGenerator].
 func MapGenerator[T, V any](g Generator[T], f func(T) V) Generator[V] {
 	if g == nil || f == nil {
-		panic("idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil; create it first")
+		panic("idtype: MapGenerator or GeneratorOf: the generator or the function is nil; create it first")
 	}
 	if key, ok := any(new(V)).(interface{ CheckGenerator(any) error }); ok {
 		if err := key.CheckGenerator(g); err != nil {

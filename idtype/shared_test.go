@@ -490,7 +490,7 @@ func TestZeroGenerator(t *testing.T) {
 		func() { new(UUIDGenerator).Stats() },
 		func() { new(UUIDGenerator).Remaining() },
 		func() { _ = new(UUIDGenerator).Ready() },
-		func() { _, _ = GeneratorOf[int](Generator[Snowflake](new(SnowflakeGenerator))).Next() },
+		func() { _, _ = GeneratorOf[SnowflakeOf[int]](Generator[Snowflake](new(SnowflakeGenerator))).Next() },
 	} {
 		func() {
 			defer func() {
@@ -516,13 +516,13 @@ func TestMonitored(t *testing.T) {
 		view any
 		next func() error
 	}{
-		"GeneratorOf":     {snowflakes, GeneratorOf[order](snowflakes), func() error { _, err := snowflakes.Next(); return err }},
+		"GeneratorOf":     {snowflakes, GeneratorOf[SnowflakeOf[order]](snowflakes), func() error { _, err := snowflakes.Next(); return err }},
 		"MapGenerator":    {snowflakes, MapGenerator(snowflakes, text), func() error { _, err := snowflakes.Next(); return err }},
 		"a map of a map":  {snowflakes, MapGenerator(MapGenerator(snowflakes, text), func(s string) []byte { return []byte(s) }), func() error { _, err := snowflakes.Next(); return err }},
-		"UUIDGeneratorOf": {uuids, UUIDGeneratorOf[order](uuids), func() error { _, err := uuids.Next(); return err }},
-		"SnoGeneratorOf":  {snos, SnoGeneratorOf[customer](snos), func() error { _, err := snos.Next(); return err }},
+		"UUIDGeneratorOf": {uuids, GeneratorOf[UUIDOf[order]](uuids), func() error { _, err := uuids.Next(); return err }},
+		"SnoGeneratorOf":  {snos, GeneratorOf[SnoOf[customer]](snos), func() error { _, err := snos.Next(); return err }},
 		"WithMeta":        {snos, snos.WithMeta(3), func() error { _, err := snos.Next(); return err }},
-		"a map of a view": {snos, SnoGeneratorOf[order](snos.WithMeta(3)), func() error { _, err := snos.Next(); return err }},
+		"a map of a view": {snos, GeneratorOf[SnoOf[order]](snos.WithMeta(3)), func() error { _, err := snos.Next(); return err }},
 	} {
 		c.step(time.Hour)
 		if err := test.next(); err != nil {

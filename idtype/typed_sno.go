@@ -15,7 +15,7 @@ import (
 // pointer types.
 //
 // If the model has a method IDMeta() byte, its IDs have that metabyte. The GORM plugin and
-// [SnoGeneratorOf] create them with it. Value, Scan, Parse and all marshalling methods
+// [GeneratorOf] create them with it. Value, Scan, Parse and all marshalling methods
 // return [ErrRange] for an ID with another metabyte, except for the zero ID. Declare IDMeta
 // only for a table whose IDs all have the metabyte: other rows can't be read. For an ID with
 // another metabyte, use a plain Sno: id.Untyped().WithMeta(meta). The plain Sno also has the
@@ -39,6 +39,9 @@ func (TypedSno[P]) ModelMeta() (meta byte, ok bool) {
 	m := traitsOf[P]()
 	return m.meta, m.tagged
 }
+
+// ModelLayout returns [SnoLayout], the only layout of Snos.
+func (TypedSno[P]) ModelLayout() Layout[Sno] { return SnoLayout{} }
 
 // Time returns the time in the ID, as [Sno.Time] does.
 func (id TypedSno[P]) Time() time.Time { return Sno(id).Time() }

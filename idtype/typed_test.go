@@ -321,8 +321,8 @@ func TestTypedBadModels(t *testing.T) {
 	for want, use := range map[string]func(){
 		`idtype: method IDPrefix of idtype.badModel returns "Bad_"; want lower-case letters and digits, beginning with a letter, without the underscore`: func() { _ = SnowflakeOf[badModel](7).String() },
 		"idtype: methods IDPrefix, IDMeta and IDLayout of idtype.inheriting panic on a new value: ":                                                      func() { _ = SnowflakeOf[inheriting](7).String() },
-		"idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil":                                                      func() { GeneratorOf[order, Snowflake](nil) },
-		"idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil;":                                                     func() { SnoGeneratorOf[order](nil) },
+		"idtype: MapGenerator or GeneratorOf: the generator or the function is nil":                                                                      func() { GeneratorOf[SnowflakeOf[order]](nil) },
+		"idtype: MapGenerator or GeneratorOf: the generator or the function is nil;":                                                                     func() { GeneratorOf[SnoOf[order]](nil) },
 	} {
 		func() {
 			defer func() {
@@ -394,7 +394,7 @@ func (g *scriptedGenerator[T]) Fill(_ context.Context, dst []T) (n int, err erro
 
 func TestGeneratorOf(t *testing.T) {
 	base := Must(NewSnowflakeGenerator(SnowflakeConfig{Worker: 3}))
-	g := GeneratorOf[order](base)
+	g := GeneratorOf[SnowflakeOf[order]](base)
 	ids := make([]SnowflakeOf[order], 1000)
 	ids[0] = Must(g.Next())
 	if n, err := g.Fill(context.Background(), ids[1:]); n != 999 || err != nil {
@@ -408,7 +408,7 @@ func TestGeneratorOf(t *testing.T) {
 	if p, err := DefaultSnowflakeLayout().Parts(ids[999].Untyped()); err != nil || p.Worker != 3 {
 		t.Errorf("parts %v, %v", p, err)
 	}
-	short := GeneratorOf[order](&scriptedGenerator[Snowflake]{[]Snowflake{1, 2}})
+	short := GeneratorOf[SnowflakeOf[order]](&scriptedGenerator[Snowflake]{[]Snowflake{1, 2}})
 	if n, err := short.Fill(context.Background(), ids[:3]); n != 2 || err != errEmpty || ids[0] != 1 || ids[1] != 2 {
 		t.Errorf("Fill = %d, %v, %v", n, err, ids[:3])
 	}
@@ -470,7 +470,7 @@ func (lazyGenerator) Fill(_ context.Context, dst []Snowflake) (int, error) {
 // The metabyte is the model's, or the generator's if the model declares none.
 func TestSnoGeneratorOf(t *testing.T) {
 	base := Must(NewSnoGenerator(SnoConfig{Meta: 'g', Partition: &SnoPartition{1, 2}}))
-	tagged, plain := SnoGeneratorOf[customer](base), SnoGeneratorOf[order](base)
+	tagged, plain := GeneratorOf[SnoOf[customer]](base), GeneratorOf[SnoOf[order]](base)
 	snos, others := make([]SnoOf[customer], 10), make([]SnoOf[order], 10)
 	if n, err := tagged.Fill(context.Background(), snos[1:]); n != 9 || err != nil {
 		t.Fatal(n, err)
@@ -484,7 +484,7 @@ func TestSnoGeneratorOf(t *testing.T) {
 			t.Errorf("IDs %v and %v", snos[i], others[i])
 		}
 	}
-	short, was := SnoGeneratorOf[customer](&scriptedGenerator[Sno]{[]Sno{{1}}}), snos[1]
+	short, was := GeneratorOf[SnoOf[customer]](&scriptedGenerator[Sno]{[]Sno{{1}}}), snos[1]
 	if n, err := short.Fill(context.Background(), snos[:2]); n != 1 || err != errEmpty || snos[0] != (SnoOf[customer]{1, 5: 'c'}) || snos[1] != was {
 		t.Errorf("Fill = %d, %v, %v", n, err, snos[:2])
 	}
@@ -499,5 +499,29 @@ func noAllocations(t *testing.T, f func()) {
 	t.Helper()
 	if n := testing.AllocsPerRun(100, f); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+// UUIDOf can replace SnowflakeOf in a program: it has the same methods, with the same arguments
+// and results. Int64 is of numbers, and CheckGenerator of types that have several layouts.
+func TestUUIDOfReplacesSnowflakeOf(t *testing.T) {
+	signature := func(m reflect.Method) (s string) {
+		for i := 1; i < m.Type.NumIn(); i++ { // without the receiver
+			s += m.Type.In(i).String() + " "
+		}
+		s += "->"
+		for out := range m.Type.Outs() {
+			s += " " + out.String()
+		}
+		return strings.NewReplacer(reflect.TypeFor[SnowflakeOf[order]]().String(), "ID", reflect.TypeFor[UUIDOf[order]]().String(), "ID", "idtype.Snowflake", "T", "idtype.UUID", "T").Replace(s)
+	}
+	other := reflect.TypeFor[*UUIDOf[order]]()
+	for m := range reflect.TypeFor[*SnowflakeOf[order]]().Methods() {
+		if m.Name == "Int64" || m.Name == "CheckGenerator" {
+			continue
+		}
+		if got, ok := other.MethodByName(m.Name); !ok || signature(got) != signature(m) {
+			t.Errorf("%s: %q, want %q", m.Name, signature(got), signature(m))
+		}
 	}
 }

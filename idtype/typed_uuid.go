@@ -40,14 +40,12 @@ func (id *TypedUUID[P]) UntypedPointer() *UUID { return (*UUID)(id) }
 // underscore. It is empty if the model declares none.
 func (TypedUUID[P]) ModelPrefix() string { return typeIDTraits[P]().modelPrefix() }
 
-// Time returns the time in the ID, or [ErrVersion], as [UUID.Time] does.
-func (id TypedUUID[P]) Time() (time.Time, error) {
-	t, err := UUID(id).Time()
-	if err != nil {
-		return t, versionError(typedName[P](uuidName), UUID(id))
-	}
-	return t, nil
-}
+// ModelLayout returns [UUIDLayout], the only layout of UUIDs.
+func (TypedUUID[P]) ModelLayout() Layout[UUID] { return UUIDLayout{} }
+
+// Time returns the time in the ID, or the zero Time if the UUID isn't of version 7. The Time of
+// Untyped returns an error instead.
+func (id TypedUUID[P]) Time() time.Time { return UUIDLayout{}.Time(UUID(id)) }
 
 // Version returns the version of the UUID, as [UUID.Version] does.
 func (id TypedUUID[P]) Version() int { return UUID(id).Version() }

@@ -55,8 +55,15 @@ type UUIDLayout struct{}
 // Validate always returns nil.
 func (UUIDLayout) Validate() error { return nil }
 
-// Time returns [UUID.Time].
-func (UUIDLayout) Time(id UUID) (time.Time, error) { return id.Time() }
+// Fingerprint returns "uuid7".
+func (UUIDLayout) Fingerprint() string { return "uuid7" }
+
+// Time returns the millisecond in which a UUID of version 7 was created, in UTC, or the zero
+// Time for a UUID of another version. [UUID.Time] returns an error instead.
+func (UUIDLayout) Time(id UUID) time.Time {
+	t, _ := id.Time()
+	return t
+}
 
 // Floor returns the lowest UUID of version 7 of the millisecond that contains t. It returns
 // [ErrBeforeEpoch] before 1970, and [ErrTimeExhausted] after 10889-08-02T05:31:50.655Z.

@@ -313,7 +313,7 @@ func TestUUIDGeneratorAllocations(t *testing.T) {
 }
 
 func TestUUIDGeneratorOf(t *testing.T) {
-	g := UUIDGeneratorOf[prefixed](Must(NewUUIDGenerator(UUIDConfig{})))
+	g := GeneratorOf[UUIDOf[prefixed]](Must(NewUUIDGenerator(UUIDConfig{})))
 	id, err := g.Next()
 	if err != nil || id.Version() != 7 || fmt.Sprintf("%.7s", id) != "prefix_" {
 		t.Errorf("%v, %v", id, err)

@@ -238,7 +238,7 @@ func Example_typedKeys() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	id, err := idtype.GeneratorOf[Order](gen).Next()
+	id, err := idtype.GeneratorOf[idtype.SnowflakeOf[Order]](gen).Next()
 	if err != nil {
 		log.Fatal(err)
 	}

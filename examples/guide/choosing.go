@@ -38,7 +38,7 @@ func NewOrder(gen *idtype.SnowflakeGenerator, customer string) (o Order, created
 	if o.CustomerID, err = idtype.Parse[idtype.SnoOf[Customer]](customer); err != nil {
 		return o, created, err
 	}
-	o.ID, err = idtype.GeneratorOf[Order](gen).Next() // GORM's plugin calls gen itself
+	o.ID, err = idtype.GeneratorOf[idtype.SnowflakeOf[Order]](gen).Next() // GORM's plugin calls gen itself
 	return o, o.ID.Time(), err
 }
 
@@ -54,7 +54,7 @@ func (Upload) IDPrefix() string { return "upload" }
 // NewUpload returns an upload with the ID that the client sent, or with a new one.
 func NewUpload(gen *idtype.UUIDGenerator, sent string) (u Upload, err error) {
 	if sent == "" {
-		u.ID, err = idtype.UUIDGeneratorOf[Upload](gen).Next()
+		u.ID, err = idtype.GeneratorOf[idtype.UUIDOf[Upload]](gen).Next()
 		return u, err
 	}
 	u.ID, err = idtype.Parse[idtype.UUIDOf[Upload]](sent)

@@ -112,7 +112,7 @@ func yesterday(day time.Time, n int) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	gen := idtype.GeneratorOf[Event](uid60s)
+	gen := idtype.GeneratorOf[idtype.UID60Of[Event]](uid60s)
 	kinds := []string{"view", "view", "view", "basket", "sale"}
 	events := make([]Event, n)
 	for i := range events {

@@ -207,7 +207,7 @@ func newSqlcKeys(t *testing.T) (k sqlcKeys) {
 	k.customers, k.codes, k.visits = make([]key.CustomerID, 3), make([]idtype.Sno, 2), make([]idtype.UID60, 3)
 	snos := idtype.Must(idtype.NewSnoGenerator(idtype.SnoConfig{}))
 	visits := idtype.Must(idtype.NewUID60Generator(idtype.UID60Config{}))
-	_, err1 := idtype.SnoGeneratorOf[key.Customer](snos).Fill(t.Context(), k.customers)
+	_, err1 := idtype.GeneratorOf[idtype.SnoOf[key.Customer]](snos).Fill(t.Context(), k.customers)
 	_, err2 := snos.Fill(t.Context(), k.codes)
 	_, err3 := visits.Fill(t.Context(), k.visits)
 	must(t, errors.Join(err1, err2, err3))

@@ -43,5 +43,5 @@ func NewGenerators(node int) (Generators, error) {
 	if err != nil {
 		return Generators{}, fmt.Errorf("generator of orders: %w", err)
 	}
-	return Generators{idtype.SnoGeneratorOf[Customer](customers), idtype.GeneratorOf[Order](orders)}, nil
+	return Generators{idtype.GeneratorOf[idtype.SnoOf[Customer]](customers), idtype.GeneratorOf[idtype.SnowflakeOf[Order]](orders)}, nil
 }

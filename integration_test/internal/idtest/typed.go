@@ -52,7 +52,7 @@ func TypedInteger[K any, T interface {
 	k.Stored = func(id V) string { return base.Stored(id.Untyped()) }
 	k.NewGenerator = func() (idtype.Generator[V], error) {
 		g, err := base.NewGenerator()
-		return idtype.GeneratorOf[K](g), err
+		return idtype.GeneratorOf[V](g), err
 	}
 	return k
 }
@@ -69,7 +69,7 @@ func TypedSno[K any](base Kind[idtype.Sno]) Kind[idtype.SnoOf[K]] {
 	k.Stored = func(id V) string { return base.Stored(id.Untyped()) }
 	k.NewGenerator = func() (idtype.Generator[V], error) {
 		g, err := base.NewGenerator()
-		return idtype.SnoGeneratorOf[K](g), err
+		return idtype.GeneratorOf[V](g), err
 	}
 	return k
 }
@@ -81,7 +81,7 @@ func TypedUUID[K any](base Kind[idtype.UUID]) Kind[idtype.UUIDOf[K]] {
 	k.Stored = func(id V) string { return base.Stored(id.Untyped()) }
 	k.NewGenerator = func() (idtype.Generator[V], error) {
 		g, err := base.NewGenerator()
-		return idtype.UUIDGeneratorOf[K](g), err
+		return idtype.GeneratorOf[V](g), err
 	}
 	return k
 }

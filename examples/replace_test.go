@@ -1,0 +1,73 @@
+package examples
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// snowflakeWords are the words of a program that names its generator, in their order: what stands
+// for a type in the text, and its replacement.
+var snowflakeWords = []struct{ find, replace string }{
+	{`idtype\.SnowflakeOf\[`, `idtype.UUIDOf[`}, // in a program that only uses keys, the only word
+	{`idtype\.NewSnowflakeGenerator\(idtype\.SnowflakeConfig\{[^{}]*\}\)`, `idtype.NewUUIDGenerator(idtype.UUIDConfig{})`},
+	{`idtype\.SnowflakeGenerator\b`, `idtype.UUIDGenerator`},
+	{`idtype\.Generator\[idtype\.Snowflake\]`, `idtype.Generator[idtype.UUID]`},
+	{`idtype\.DefaultSnowflakeLayout\(\)`, `idtype.UUIDLayout{}`},
+}
+
+// A program with UUIDOf instead of SnowflakeOf, and with a generator of UUIDs, compiles. The
+// quickstart also prints the parts of a Snowflake, which a UUID doesn't have.
+func TestReplaceSnowflakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles programs")
+	}
+	t.Parallel()
+	overlay := map[string]string{}
+	var packages []string
+	for file, lines := range map[string]int{ // how many lines change; 0: any number
+		"hello/main.go": 2, "readme/readme.go": 0, "moving/after/models.go": 0, "testing/shop.go": 0, "guide/choosing.go": 0,
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := string(text)
+		for _, w := range snowflakeWords {
+			changed = regexp.MustCompile(w.find).ReplaceAllString(changed, w.replace)
+		}
+		n := 0
+		for i, line := range strings.Split(changed, "\n") {
+			if line != strings.Split(string(text), "\n")[i] {
+				n++
+			}
+		}
+		if n == 0 || lines > 0 && n != lines {
+			t.Errorf("%s: %d lines changed, want %d", file, n, lines)
+		}
+		path, err := filepath.Abs(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		overlay[path] = filepath.Join(t.TempDir(), filepath.Base(file))
+		if err := os.WriteFile(overlay[path], []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, "./"+filepath.Dir(file))
+	}
+	config, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", append([]string{"build", "-overlay", file, "-o", t.TempDir()}, packages...)...).CombinedOutput(); err != nil {
+		t.Errorf("go build: %v\n%s", err, out)
+	}
+}
