@@ -3,6 +3,7 @@ package nodelease_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,13 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
+
+// TestMain discards the default log: the tests provoke hundreds of messages, and the simulation
+// many more.
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	m.Run()
+}
 
 // onFakeTime runs a test with synctest's fake clock, which starts at a time that all
 // formats can represent.

@@ -68,6 +68,26 @@ func TestRenewals(t *testing.T) {
 	})
 }
 
+// Without a logger, the messages are in the default log.
+func TestDefaultLogger(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	var log bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		k := acquire(t, store, pool(1), nodelease.Options{})
+		store.set(only("Renew", func(context.Context, call, func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			return nodelease.Claim{}, errDown
+		}))
+		time.Sleep(15 * time.Second)
+		closes(t, k)
+	})
+	if !strings.Contains(log.String(), "node number not renewed") {
+		t.Errorf("got the log %q, want the failed renewal", &log)
+	}
+}
+
 // Failed renewals are counted and retried at growing intervals.
 func TestRenewalsFail(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {

@@ -42,7 +42,9 @@ type Options struct {
 	// Keeper is always a single claim.
 	SingleClaim bool
 	// Logger logs waits for a number, failed claims, renewals and releases, losses, and
-	// numbers claimed after a loss. Nil means no logging.
+	// numbers claimed after a loss. The alerts of package metrics send an operator to this
+	// log. Nil means [slog.Default] at the call that claims; slog.New(slog.DiscardHandler)
+	// discards it.
 	Logger *slog.Logger
 }
 
@@ -101,7 +103,7 @@ func (o Options) normal() (Options, error) {
 		return o, fmt.Errorf("nodelease: Options.Holder: want at most %d bytes of printable UTF-8, got %d bytes: %.50q: %w", maxHolder, len(o.Holder), o.Holder, idtype.ErrConfig)
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	return o, nil
 }

@@ -38,8 +38,8 @@ type Config struct {
 	Auth       []byte
 	// Dial opens connections. Nil means TCP without TLS.
 	Dial zk.Dialer
-	// Logger receives the messages of the ZooKeeper client about its connection. Nil
-	// means no logging.
+	// Logger logs the messages of the ZooKeeper client about its connection. Nil means
+	// [slog.Default] at the call of [Connect]; slog.New(slog.DiscardHandler) discards them.
 	Logger *slog.Logger
 }
 
@@ -72,7 +72,7 @@ func (c Config) normal() (Config, error) {
 		c.ACL = zk.WorldACL(zk.PermAll)
 	}
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = slog.Default()
 	}
 	return c, nil
 }

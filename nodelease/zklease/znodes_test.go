@@ -2,6 +2,7 @@ package zklease
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -60,7 +61,7 @@ func TestByMark(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	c, err := Config{}.normal()
-	if err != nil || c.Root != "/sortkey" || c.SessionTimeout != 30*time.Second || len(c.ACL) != 1 {
+	if err != nil || c.Root != "/sortkey" || c.SessionTimeout != 30*time.Second || len(c.ACL) != 1 || c.Logger != slog.Default() {
 		t.Errorf("the zero value: got %+v, %v", c, err)
 	}
 	for _, bad := range []Config{
