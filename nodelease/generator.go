@@ -2,6 +2,7 @@ package nodelease
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,9 @@ var _ idtype.Generator[int64] = (*Generator[int64])(nil)
 // background goroutine calls build for each new claim. build should return quickly, since
 // calls of Next and Fill wait for it, for up to a second.
 func NewGenerator[T any, G idtype.Generator[T]](ctx context.Context, store Store, pool Pool, o Options, build func(idtype.Lease) (G, error)) (*Generator[T], error) {
+	if build == nil {
+		return nil, fmt.Errorf("nodelease: NewGenerator: build is nil; pass a function that builds a generator with the lease: %w", idtype.ErrConfig)
+	}
 	return newGenerator(ctx, store, pool, o, 0, func(l idtype.Lease) (idtype.Generator[T], error) { return build(l) })
 }
 

@@ -440,6 +440,10 @@ func TestGeneratorNotBuilt(t *testing.T) {
 		if g, err := nodelease.NewGenerator(t.Context(), store, nodelease.Pool{}, nodelease.Options{}, build); !errors.Is(err, idtype.ErrConfig) {
 			t.Errorf("an invalid pool: want %v, got %v, %v", idtype.ErrConfig, g, err)
 		}
+		none := (func(idtype.Lease) (idtype.Generator[idtype.Snowflake], error))(nil)
+		if g, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{}, none); !errors.Is(err, idtype.ErrConfig) || len(store.noted("Claim")) != 2 {
+			t.Errorf("no function to build a generator: want %v without a claim, got %v, %v", idtype.ErrConfig, g, err)
+		}
 		// After a loss, a failed build is retried.
 		time.Sleep(time.Minute)
 		tries := 0
