@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -111,12 +112,16 @@ var _ nodelease.Store = (*Store)(nil)
 var errStoreClosed = fmt.Errorf("zklease: store is closed: %w", nodelease.ErrMisconfigured)
 
 // Connect returns a store on an ensemble. servers lists some or all of its servers,
-// such as "zk1.example.com:2181". Connect doesn't wait for a connection: each call of
+// such as "zk1.example.com:2181". If servers or c is invalid, the error wraps
+// [nodelease.ErrMisconfigured]. Connect doesn't wait for a connection: each call of
 // the store waits for it until the call's context ends.
 func Connect(servers []string, c Config) (*Store, error) {
 	c, err := c.normal()
 	if err != nil {
 		return nil, err
+	}
+	if len(servers) == 0 || slices.Contains(servers, "") {
+		return nil, fmt.Errorf("zklease: connect to servers %q: want at least one address, and no empty one, such as zk1.example.com:2181: %w", servers, nodelease.ErrMisconfigured)
 	}
 	s := &Store{
 		config: c, servers: strings.Join(servers, ", "), ready: make(chan struct{}), busy: map[string]chan struct{}{}, held: map[key]tag{},

@@ -73,8 +73,10 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%+v: expected ErrMisconfigured, got %v", bad, err)
 		}
 	}
-	if _, err := Connect(nil, Config{}); err == nil {
-		t.Error("no servers: expected an error, got none")
+	for _, servers := range [][]string{nil, {""}, {"127.0.0.1:1", ""}} {
+		if _, err := Connect(servers, Config{}); !errors.Is(err, nodelease.ErrMisconfigured) {
+			t.Errorf("servers %q: expected ErrMisconfigured, got %v", servers, err)
+		}
 	}
 }
 
