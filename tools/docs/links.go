@@ -43,15 +43,7 @@ func deadLinks(root string) (dead []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}{{range .GoFiles}}\t{{$.Dir}}/{{.}}{{end}}",
-		"std", "./...", "./bench/...", "./examples/...", "./integration_test/...")
-	cmd.Dir, cmd.Env, cmd.Stderr = root, append(os.Environ(), "GOWORK="), os.Stderr
-	out, err := cmd.Output()
-	packages := packageFiles{}
-	for line := range strings.Lines(string(out)) {
-		fields := strings.Split(strings.TrimSpace(line), "\t")
-		packages[fields[0]] = fields[1:]
-	}
+	packages, err := listPackages(root)
 	for importPath := range packages {
 		if strings.HasPrefix(importPath, "github.com/sortkey/sortkey/") {
 			dead = append(dead, packages.deadInComments(importPath)...)
@@ -112,6 +104,20 @@ func anchors(page string) map[string]bool {
 
 // packageFiles holds the Go files of packages by import path.
 type packageFiles map[string][]string
+
+// listPackages returns the packages of the standard library and of all modules of go.work, with
+// their dependencies.
+func listPackages(root string) (packageFiles, error) {
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}{{range .GoFiles}}\t{{$.Dir}}/{{.}}{{end}}", "std", "work")
+	cmd.Dir, cmd.Env, cmd.Stderr = root, append(os.Environ(), "GOWORK="), os.Stderr
+	out, err := cmd.Output()
+	packages := packageFiles{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		packages[fields[0]] = fields[1:]
+	}
+	return packages, err
+}
 
 // deadInComments returns the dead links in the doc comments of a package, of
 // exported and unexported declarations.

@@ -39,3 +39,16 @@ func TestDeadInComments(t *testing.T) {
 		}
 	}
 }
+
+// The links of packages that no other package imports are followed too.
+func TestListPackages(t *testing.T) {
+	packages, err := listPackages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"idtype", "bench/report", "cmd/sortkey", "cmd/sortkey/internal/cli", "examples/hello", "integration_test/internal/pgtest", "metrics", "nodelease/zklease", "rekey"} {
+		if len(packages["github.com/sortkey/sortkey/"+name]) == 0 {
+			t.Errorf("want the Go files of %s, got none", name)
+		}
+	}
+}
