@@ -27,7 +27,12 @@ func Command(t testing.TB) string {
 }
 
 var buildCommand = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "sortkey")
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	// Beside the test binary: go test removes that folder even if the tests panic or are killed.
+	dir, err := os.MkdirTemp(filepath.Dir(self), "command-*")
 	if err != nil {
 		return "", err
 	}

@@ -261,6 +261,16 @@ func TestLocalServerEnds(t *testing.T) {
 	})
 }
 
+// The command is in the folder of the test binary, which go test removes even if the tests panic
+// or are killed.
+func TestCommandIsRemoved(t *testing.T) {
+	self, err := os.Executable()
+	Must(t, err)
+	if program := Command(t); !strings.HasPrefix(program, filepath.Dir(self)+string(filepath.Separator)) {
+		t.Errorf("expected a program below %s, got %s", filepath.Dir(self), program)
+	}
+}
+
 // Tests that can't succeed fail with the lines that their reader needs. The database of a
 // failed test is dropped, not used again.
 func TestFailures(t *testing.T) {
