@@ -2,7 +2,7 @@
 //
 // # What it shows
 //
-//   - withpostgres_unix_test.go: which server the script chooses
+//   - withpostgres_unix_test.go: which server the script chooses, and the environment of its command
 //
 // # Fixtures
 //

@@ -94,3 +94,18 @@ func TestVersion(t *testing.T) {
 		}
 	}
 }
+
+// The settings of a client that are for another server don't reach the command.
+func TestEnvironment(t *testing.T) {
+	env := []string{install(t, programs), noDocker, "TMPDIR=" + folder(t), "PGSERVICE=other", "PGSERVICEFILE=/nonexistent", "PGHOSTADDR=192.0.2.1"}
+	const list = "env | grep -E '^(PG|DATABASE_URL=)'"
+	out, errs, _ := run(t, env, "sh", "-c", list)
+	if !strings.HasPrefix(out, "DATABASE_URL=postgres://") || strings.Count(out, "\n") != 1 {
+		t.Errorf("expected DATABASE_URL and no variables PG…, got\n%s%s", out, errs)
+	}
+	// They belong to the caller's DATABASE_URL.
+	out, errs, _ = run(t, append(env, "DATABASE_URL=postgres:///x"), "sh", "-c", list)
+	if strings.Count(out, "PG") != 3 {
+		t.Errorf("expected the variables PG… beside the caller's DATABASE_URL, got\n%s%s", out, errs)
+	}
+}
