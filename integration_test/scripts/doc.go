@@ -2,19 +2,20 @@
 //
 // # What it shows
 //
-//   - withpostgres_unix_test.go: which server the script chooses, and the environment of its command
+//   - withpostgres_unix_test.go: which server the script chooses, the environment of its command,
+//     where it reaches a container, and that nothing is left of a run that was killed
 //
 // # Fixtures
 //
-// The tests replace docker, initdb, pg_ctl and postgres by shell scripts in a folder on PATH.
+// Most tests replace docker, initdb, pg_ctl and postgres by shell scripts in a folder on PATH.
 //
 // # Running
 //
 //	go test ./scripts -run TestVersion
 //
-// The tests need only bash.
+// TestKilledContainer needs containers. The other tests need only bash.
 //
 // # Cost
 //
-// A few seconds. Nothing runs with -short.
+// About a minute. Nothing runs with -short.
 package scripts

@@ -3,14 +3,22 @@
 package scripts
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/moby/moby/client"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
@@ -30,6 +38,20 @@ set -m # otherwise a job in the background ignores SIGQUIT
 bash -c 'echo $$ >"$0"; trap "rm \"\$0\"; exit" QUIT; while [ -e "$0" ]; do sleep 0.1; done' "$file" >/dev/null 2>&1 </dev/null &
 until [ -s "$file" ]; do sleep 0.1; done`,
 }
+
+// daemon is a stand-in for docker. Its container publishes PUBLISHED_PORT.
+var daemon = map[string]string{"docker": `case "$1 $2" in
+'version '* | 'image inspect') ;;
+'context inspect') echo "$ADDRESS" ;;
+'run '*)
+	echo "$@" >"$ARGUMENTS"
+	echo 'ready to accept connections'
+	echo 'ready to accept connections'
+	cat >/dev/null
+	;;
+'port '*) echo "0.0.0.0:$PUBLISHED_PORT" ;;
+*) exit 1 ;;
+esac`}
 
 // folder returns a new folder that all users may enter, since a server doesn't run as root.
 func folder(t *testing.T) string {
@@ -72,6 +94,26 @@ func run(t *testing.T, env []string, args ...string) (out, errs string, status i
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
+// start starts the script with a command that runs until stdin closes, and waits until it runs.
+func start(t *testing.T, env []string) (cmd *exec.Cmd, end func() error) {
+	t.Helper()
+	cmd = withPostgres(t, env, "sh", "-c", "echo started; exec cat")
+	in, err := cmd.StdinPipe()
+	pgtest.Must(t, err)
+	out, err := cmd.StdoutPipe()
+	pgtest.Must(t, err)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	pgtest.Must(t, cmd.Start())
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the script didn't start its command: %q, %v, %v\n%s", line, err, cmd.Wait(), &errs)
+	}
+	return cmd, func() error {
+		in.Close()
+		return cmd.Wait()
+	}
+}
+
 // The programs on this machine are a server only if they have the requested version.
 func TestVersion(t *testing.T) {
 	path := install(t, programs)
@@ -108,4 +150,152 @@ func TestEnvironment(t *testing.T) {
 	if strings.Count(out, "PG") != 3 {
 		t.Errorf("expected the variables PG… beside the caller's DATABASE_URL, got\n%s%s", out, errs)
 	}
+}
+
+// The command reaches a container where Docker runs. If that isn't possible, the script says why.
+func TestDockerHost(t *testing.T) {
+	server, err := net.Listen("tcp", ":0")
+	pgtest.Must(t, err)
+	defer server.Close()
+	go func() {
+		for {
+			conn, err := server.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1))
+			_, _ = conn.Write([]byte("R"))
+			conn.Close()
+		}
+	}()
+	_, port, err := net.SplitHostPort(server.Addr().String())
+	pgtest.Must(t, err)
+	outside := outsideAddress(t)
+	path := install(t, daemon)
+	for _, c := range []struct{ address, port, url, publish, errs string }{
+		{"unix:///socket", port, "127.0.0.1:" + port, "127.0.0.1::5432", ""},
+		{"tcp://127.0.0.1:2375", port, "127.0.0.1:" + port, "127.0.0.1::5432", ""},
+		{"tcp://" + outside + ":2375", port, outside + ":" + port, "0.0.0.0::5432", ""},
+		{"ssh://me@" + outside, port, outside + ":" + port, "0.0.0.0::5432", ""},
+		{"ssh://me@" + outside + ":22/run/docker.sock", port, outside + ":" + port, "0.0.0.0::5432", ""},
+		{"tcp://" + outside, "1", "", "", "accepted no connection on " + outside + ":1"},
+		{"tcp://[::1]:2375", port, "", "", "Docker is at 'tcp://[::1]:2375': want unix://SOCKET"},
+		{"vsock://1", port, "", "", "Docker is at 'vsock://1': want unix://SOCKET"},
+	} {
+		arguments := filepath.Join(folder(t), "arguments")
+		out, errs, status := run(t, []string{path, "TMPDIR=" + folder(t), "POSTGRES_VERSION=99", "ADDRESS=" + c.address, "PUBLISHED_PORT=" + c.port, "ARGUMENTS=" + arguments},
+			"sh", "-c", `echo "$DATABASE_URL"`)
+		got, _ := os.ReadFile(arguments)
+		if c.url == "" && (status != 69 || !strings.Contains(errs, c.errs)) ||
+			c.url != "" && (status != 0 || !strings.Contains(out, "@"+c.url+"/postgres?") || !strings.Contains(string(got), " --publish "+c.publish+" ")) {
+			t.Errorf("%s: expected %+v, got status %d, %q, arguments %q and\n%s", c.address, c, status, out, got, errs)
+		}
+	}
+}
+
+// outsideAddress returns an address of this machine at which others reach it.
+func outsideAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	pgtest.Must(t, err)
+	for _, a := range addresses {
+		if a, ok := a.(*net.IPNet); ok && a.IP.To4() != nil && a.IP.IsGlobalUnicast() {
+			return a.IP.String()
+		}
+	}
+	t.Skip("this machine has no IPv4 network")
+	return ""
+}
+
+// A run that was killed together with its guard is removed by the next one, and only that.
+func TestLeftovers(t *testing.T) {
+	tmp := folder(t)
+	env := []string{install(t, programs), noDocker, "TMPDIR=" + tmp}
+	folders := func() []string {
+		found, err := filepath.Glob(filepath.Join(tmp, "sortkey-with-postgres.*"))
+		pgtest.Must(t, err)
+		return found
+	}
+	killed, _ := start(t, env)
+	left := folders()
+	kill(t, killed, func(string) bool { return true })
+	if len(left) != 1 || !slices.Equal(folders(), left) {
+		t.Fatalf("expected one folder, which outlives the run, got %q and then %q", left, folders())
+	}
+	b, err := os.ReadFile(filepath.Join(left[0], "server", "data", "postmaster.pid"))
+	pgtest.Must(t, err)
+	server, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	pgtest.Must(t, err)
+
+	foreign := filepath.Join(tmp, "sortkey-with-postgres.foreign")
+	pgtest.Must(t, os.Mkdir(foreign, 0o755))
+	pgtest.Must(t, os.WriteFile(filepath.Join(foreign, "owner"), []byte("1 another machine\n"), 0o644))
+	_, end := start(t, env)
+	for _, name := range folders() {
+		if name == left[0] {
+			t.Errorf("expected %s to be removed", name)
+		}
+	}
+	if err := syscall.Kill(server, 0); err == nil {
+		t.Errorf("expected the server of the killed run to end, but process %d runs", server)
+	}
+	if _, errs, status := run(t, env, "true"); status != 0 || strings.Contains(errs, "removing") || len(folders()) != 2 {
+		t.Errorf("expected the folders of the run and of the other machine, got %q, status %d and\n%s", folders(), status, errs)
+	}
+	if err := end(); err != nil || !slices.Equal(folders(), []string{foreign}) {
+		t.Errorf("expected only the folder of the other machine, got %q, %v", folders(), err)
+	}
+}
+
+// The container is removed with the script, even if all of its processes are killed.
+func TestKilledContainer(t *testing.T) {
+	docker := pgtest.Docker(t)
+	for name, selected := range map[string]func(command string) bool{
+		"script and guard": func(command string) bool { return !strings.Contains(command, "docker") },
+		"all processes":    func(string) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd, _ := start(t, []string{"TMPDIR=" + folder(t)})
+			ours := make(client.Filters).Add("name", fmt.Sprintf("sortkey-with-postgres-%d-", cmd.Process.Pid))
+			count := func() int {
+				list, err := docker.ContainerList(context.Background(), client.ContainerListOptions{All: true, Filters: ours})
+				pgtest.Must(t, err)
+				return len(list.Items)
+			}
+			if n := count(); n != 1 {
+				t.Fatalf("expected one container, got %d", n)
+			}
+			kill(t, cmd, selected)
+			pgtest.Eventually(t, "the container is removed", func() error {
+				if n := count(); n != 0 {
+					return fmt.Errorf("%d containers", n)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// kill kills a process, and its descendants whose command line is selected. It stops
+// the process first, so that it can't react to the end of a descendant.
+func kill(t *testing.T, cmd *exec.Cmd, selected func(command string) bool) {
+	t.Helper()
+	pgtest.Must(t, cmd.Process.Signal(syscall.SIGSTOP))
+	list, err := exec.Command("ps", "-A", "-o", "pid=,ppid=,args=").Output()
+	pgtest.Must(t, err)
+	ended := []int{cmd.Process.Pid}
+	for range 3 { // generations
+		for line := range strings.Lines(string(list)) {
+			f := strings.Fields(line)
+			pid, _ := strconv.Atoi(f[0])
+			parent, _ := strconv.Atoi(f[1])
+			if slices.Contains(ended, parent) && !slices.Contains(ended, pid) && selected(strings.Join(f[2:], " ")) {
+				ended = append(ended, pid)
+			}
+		}
+	}
+	for _, pid := range ended {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	_ = cmd.Wait()
 }
