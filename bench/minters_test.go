@@ -123,7 +123,7 @@ func openSnowflakeSI(o idtype.Options) (minter, error) {
 }
 
 func openUID60(o idtype.Options) (minter, error) {
-	g, err := idtype.NewUID60Generator(idtype.UID60Config{Options: o})
+	g, err := idtype.NewUID60Generator(idtype.UID60Config{Clock: o.Clock, MaxWait: o.MaxWait})
 	return minter{func(n int) error {
 		return repeat(n, func() (idtype.UID60, error) { return g.Next() })
 	}, filler(g)}, err
@@ -144,7 +144,7 @@ func openSno(o idtype.Options) (minter, error) {
 }
 
 func openUUID(o idtype.Options) (minter, error) {
-	g, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{Options: o})
+	g, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{Clock: o.Clock})
 	return minter{func(n int) error {
 		return repeat(n, func() (idtype.UUID, error) { return g.Next() })
 	}, filler(g)}, err

@@ -202,8 +202,8 @@ func ExampleNewSnowflakeSIGenerator() {
 // A UID60 has no node number. The example sets Random only to make its output repeatable.
 func ExampleNewUID60Generator() {
 	gen, err := idtype.NewUID60Generator(idtype.UID60Config{
-		Random:  rand.NewChaCha8([32]byte{1}), // omit it in programs
-		Options: idtype.Options{Clock: noon},
+		Random: rand.NewChaCha8([32]byte{1}), // omit it in programs
+		Clock:  noon,
 	})
 	if err != nil {
 		panic(err)

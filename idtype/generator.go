@@ -40,7 +40,7 @@ func Must[G any](g G, err error) G {
 	return g
 }
 
-// Options are the options of all generators. The zero value suits most programs.
+// Options are the options of generators with a node number. The zero value suits most programs.
 type Options struct {
 	// Clock returns the current time. The constructor and every call read it, one
 	// goroutine at a time. If Clock is nil, the generator uses the system clocks: the

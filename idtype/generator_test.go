@@ -541,7 +541,7 @@ func TestLocalSpread64(t *testing.T) {
 func TestUID60Random(t *testing.T) {
 	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
 	bits := "\x07" + strings.Repeat("\xff", 600)
-	g, err := NewUID60Generator(UID60Config{Random: strings.NewReader(bits), Options: Options{clock: c.clock()}})
+	g, err := NewUID60Generator(UID60Config{Random: strings.NewReader(bits), clock: c.clock()})
 	// The first byte is the first sequence number.
 	p, _ := UID60Layout{}.Parts(Must(Must(g, err).Next()))
 	if p.Sequence != 7 || p.Random != 511 {
@@ -553,7 +553,7 @@ func TestUID60Random(t *testing.T) {
 	// number.
 	starts, randoms, same := map[int]bool{}, map[int]bool{}, 0
 	before := make([]int, 512)
-	g = Must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
+	g = Must(NewUID60Generator(UID60Config{clock: c.clock()}))
 	const rounds = 1000
 	for range rounds {
 		a, b := Must(g.Next()), Must(g.Next())
@@ -582,9 +582,6 @@ func TestUID60Random(t *testing.T) {
 	short := Must(NewUID60Generator(UID60Config{Random: strings.NewReader("abc")}))
 	if n, err := short.Fill(t.Context(), make([]UID60, 5)); !errors.Is(err, io.ErrUnexpectedEOF) || n != 0 {
 		t.Errorf("with a short Random: %d, %v", n, err)
-	}
-	if _, err := NewUID60Generator(UID60Config{Options: Options{Lease: &fakeLease{}}}); !errors.Is(err, ErrConfig) {
-		t.Errorf("with a lease: %v", err)
 	}
 }
 

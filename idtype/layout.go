@@ -9,8 +9,6 @@ import (
 // [UID60Layout], [Spread64Layout], [SnoLayout] or [UUIDLayout]. Each also has methods of its
 // own, such as Range.
 type Layout[T any] interface {
-	// Validate returns nil if the layout is valid.
-	Validate() error
 	// Time returns the start of the unit of time in which the ID was created, in UTC, or the
 	// zero Time for an ID that has no time.
 	Time(id T) time.Time

@@ -190,7 +190,7 @@ func TestNotBeforeFarAhead(t *testing.T) {
 			_, err := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Options: o})
 			return err
 		},
-		"UID60":    func(o Options) error { _, err := NewUID60Generator(UID60Config{Options: o}); return err },
+		"UID60":    func(o Options) error { _, err := NewUID60Generator(uid60Config(o)); return err },
 		"Spread64": func(o Options) error { _, err := NewSpread64Generator(Spread64Config{Options: o}); return err },
 		"Sno":      func(o Options) error { _, err := NewSnoGenerator(SnoConfig{Options: o}); return err },
 	} {
@@ -237,7 +237,7 @@ func TestNotShared(t *testing.T) {
 		spread(Spread64Config{}), spread(Spread64Config{Generator: 1}), spread(Spread64Config{Cluster: 1}), spread(Spread64Config{Options: own}), spread(Spread64Config{Options: lease(0)}),
 		sno(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 99}), sno(SnoConfig{Partition: &SnoPartition{}, SequenceMin: 100}), sno(SnoConfig{Partition: &SnoPartition{1}}),
 		sno(SnoConfig{}), sno(SnoConfig{}), sno(SnoConfig{Partition: &SnoPartition{}, Options: own}), sno(SnoConfig{Options: lease(0)}),
-		uid(UID60Config{}), uid(UID60Config{Options: own}), uid(UID60Config{Random: rand.NewChaCha8([32]byte{})}),
+		uid(UID60Config{}), uid(uid60Config(own)), uid(UID60Config{Random: rand.NewChaCha8([32]byte{})}),
 	} {
 		if j, ok := made[h.sequencer]; ok {
 			t.Errorf("generator %d shares the sequence of generator %d", i, j)
@@ -509,7 +509,7 @@ func TestMonitored(t *testing.T) {
 	o := Options{clock: c.clock()}
 	snowflakes := Must(NewSnowflakeGenerator(SnowflakeConfig{Options: o}))
 	snos := Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: o}))
-	uuids := Must(NewUUIDGenerator(UUIDConfig{Options: o}))
+	uuids := Must(NewUUIDGenerator(uuidConfig(o)))
 	text := func(id Snowflake) string { return id.String() }
 	for name, test := range map[string]struct {
 		of   Monitored

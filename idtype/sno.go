@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"encoding/binary"
-	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,9 +54,6 @@ func (p SnoPartition) Uint16() uint16 { return uint16(p[0])<<8 | uint16(p[1]) }
 
 // A SnoLayout composes a [Sno] from parts, and converts times to bounds. It has no options.
 type SnoLayout struct{}
-
-// Validate always returns nil.
-func (SnoLayout) Validate() error { return nil }
 
 // Fingerprint returns a description of the layout, which never changes.
 func (SnoLayout) Fingerprint() string {
@@ -155,28 +150,6 @@ func (id Sno) WithMeta(meta byte) Sno {
 	return id
 }
 
-// WithPartition returns the ID with another partition.
-func (id Sno) WithPartition(p SnoPartition) Sno {
-	copy(id[6:8], p[:])
-	return id
-}
-
-// SnoMetaFromText returns the metabyte of a Sno's text. It decodes and checks only the
-// digits at offsets 8 and 9. If the metabyte is a type tag, a program can choose the Go
-// type for a JSON document before unmarshalling it.
-func SnoMetaFromText(s string) (byte, error) {
-	if len(s) != snoDigits {
-		return 0, badLength(len(s)).in(snoName, snoText, []byte(s))
-	}
-	hi, lo := strings.IndexByte(base32Digits, s[8]), strings.IndexByte(base32Digits, s[9])
-	for i, d := range []int{hi, lo} {
-		if d < 0 {
-			return 0, badCharacter(8+i, s[8+i]).in(snoName, snoText, []byte(s))
-		}
-	}
-	return byte(hi<<3 | lo>>2), nil
-}
-
 // ParseSno parses 16 characters [2-9a-x], in lower case only. The error is a
 // [*ParseError].
 func ParseSno(s string) (id Sno, err error) {
@@ -240,10 +213,6 @@ func (id Sno) String() string {
 	b, _ := id.AppendText(buf[:0])
 	return string(b)
 }
-
-// GoString returns the ID as a Go expression, idtype.MustParseSno("..."), for the error
-// texts of pgx.
-func (id Sno) GoString() string { return `idtype.MustParseSno("` + id.String() + `")` }
 
 // MarshalText returns the 16 characters of the ID. The error is always nil.
 func (id Sno) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, snoDigits)) }
@@ -384,6 +353,3 @@ func (id *Sno) scanText(b []byte) error {
 
 // GormDataType returns the column type for GORM: uuid.
 func (Sno) GormDataType() string { return "uuid" }
-
-// LogValue returns the ID's text.
-func (id Sno) LogValue() slog.Value { return slog.StringValue(id.String()) }

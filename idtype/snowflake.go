@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"fmt"
-	"log/slog"
 	"math"
 	"time"
 )
@@ -292,6 +291,3 @@ func (id *Snowflake) Scan(src any) error { return scanInteger(id, &snowflakeKind
 // GormDataType returns the column type for GORM: bigint. Without this method, GORM would
 // declare the key as bigserial.
 func (Snowflake) GormDataType() string { return bigintType }
-
-// LogValue returns the ID's text.
-func (id Snowflake) LogValue() slog.Value { return slog.StringValue(id.String()) }

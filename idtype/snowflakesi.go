@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"fmt"
-	"log/slog"
 	"time"
 )
 
@@ -253,6 +252,3 @@ func (id *SnowflakeSI) Scan(src any) error { return scanInteger(id, &snowflakeSI
 // GormDataType returns the column type for GORM: bigint. Without this method, GORM would
 // declare the key as bigserial.
 func (SnowflakeSI) GormDataType() string { return bigintType }
-
-// LogValue returns the ID's text.
-func (id SnowflakeSI) LogValue() slog.Value { return slog.StringValue(id.String()) }

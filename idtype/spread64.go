@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"encoding/binary"
-	"log/slog"
 	"math"
 	"math/bits"
 	"strconv"
@@ -53,9 +52,6 @@ var spread64Line = timeline{spread64Kind.name, 0, 1, 1<<spread64TimeBits - 1}
 // A Spread64Layout composes a [Spread64] from parts. It has no options, and no Floor or
 // Range, because the IDs don't sort by time.
 type Spread64Layout struct{}
-
-// Validate always returns nil.
-func (Spread64Layout) Validate() error { return nil }
 
 // Fingerprint returns a description of the layout, which never changes.
 func (Spread64Layout) Fingerprint() string {
@@ -263,6 +259,3 @@ func (id *Spread64) Scan(src any) error { return scanInteger(id, &spread64Kind, 
 // GormDataType returns the column type for GORM: bigint. Without this method, GORM would
 // declare the key as bigserial.
 func (Spread64) GormDataType() string { return bigintType }
-
-// LogValue returns the ID's text.
-func (id Spread64) LogValue() slog.Value { return slog.StringValue(id.String()) }

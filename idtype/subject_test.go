@@ -202,7 +202,7 @@ func uid60Subject(random func() io.Reader) subject {
 		name: "UID60",
 		plan: plan{epoch: utc("2018-03-01T00:00:00Z"), step: time.Millisecond, last: 1<<42 - 1, max: 511, random: true, skips: true},
 		make: maker(func(o Options) (*UID60Generator, error) {
-			c := UID60Config{Options: o}
+			c := uid60Config(o)
 			if random != nil {
 				c.Random = random()
 			}
@@ -264,7 +264,7 @@ func uuidSubject() subject {
 	return subject{
 		name: "UUID",
 		plan: plan{epoch: time.UnixMilli(0), step: time.Millisecond, last: 1<<48 - 1, max: 4095},
-		make: maker(func(o Options) (*UUIDGenerator, error) { return NewUUIDGenerator(UUIDConfig{Options: o}) },
+		make: maker(func(o Options) (*UUIDGenerator, error) { return NewUUIDGenerator(uuidConfig(o)) },
 			func(id UUID) record {
 				head := binary.BigEndian.Uint64(id[:])
 				return record{pair{unit: int64(head >> 16), number: int64(head & 4095)}, id}
@@ -402,4 +402,14 @@ func (c *scripted) step(d time.Duration) {
 		d = 4 * time.Millisecond
 	}
 	c.ticks += d
+}
+
+// uid60Config returns a config with the options of other formats.
+func uid60Config(o Options) UID60Config {
+	return UID60Config{Clock: o.Clock, MaxWait: o.MaxWait, NotBefore: o.NotBefore, clock: o.clock}
+}
+
+// uuidConfig is uid60Config for UUIDs, which never wait.
+func uuidConfig(o Options) UUIDConfig {
+	return UUIDConfig{Clock: o.Clock, NotBefore: o.NotBefore, clock: o.clock}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 )
 
 // An Integer is one of the four integer ID types.
@@ -331,6 +330,3 @@ func (id *Typed[P, T]) Scan(src any) error {
 
 // GormDataType returns the column type for GORM: bigint.
 func (Typed[P, T]) GormDataType() string { return bigintType }
-
-// LogValue returns the ID's text.
-func (id Typed[P, T]) LogValue() slog.Value { return slog.StringValue(id.String()) }

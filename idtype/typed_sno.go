@@ -3,7 +3,6 @@ package idtype
 import (
 	"bytes"
 	"database/sql/driver"
-	"log/slog"
 	"strconv"
 	"time"
 
@@ -92,11 +91,6 @@ func (id TypedSno[P]) String() string {
 	var buf [maxText]byte
 	b, _ := Sno(id).AppendText(append(buf[:0], traitsOf[P]().prefix...))
 	return string(b)
-}
-
-// GoString returns the ID as a Go expression, for the error texts of pgx.
-func (id TypedSno[P]) GoString() string {
-	return "idtype.MustParse[idtype." + typedName[P](snoName) + `]("` + id.String() + `")`
 }
 
 // MarshalText returns the text that AppendText appends.
@@ -235,6 +229,3 @@ func (id *TypedSno[P]) Scan(src any) error {
 
 // GormDataType returns the column type for GORM: uuid.
 func (TypedSno[P]) GormDataType() string { return "uuid" }
-
-// LogValue returns the ID's text.
-func (id TypedSno[P]) LogValue() slog.Value { return slog.StringValue(id.String()) }

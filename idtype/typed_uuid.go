@@ -3,7 +3,6 @@ package idtype
 import (
 	"bytes"
 	"database/sql/driver"
-	"log/slog"
 	"time"
 
 	"github.com/sortkey/sortkey/internal/crockford"
@@ -72,11 +71,6 @@ func (id TypedUUID[P]) String() string {
 	var buf [maxText]byte
 	b, _ := id.AppendText(buf[:0])
 	return string(b)
-}
-
-// GoString returns the ID as a Go expression, for the error texts of pgx.
-func (id TypedUUID[P]) GoString() string {
-	return "idtype.MustParse[idtype." + typedName[P](uuidName) + `]("` + id.String() + `")`
 }
 
 // MarshalText returns the text that AppendText appends.
@@ -215,6 +209,3 @@ func (id *TypedUUID[P]) Scan(src any) error {
 
 // GormDataType returns the column type for GORM: uuid.
 func (TypedUUID[P]) GormDataType() string { return "uuid" }
-
-// LogValue returns the ID's text.
-func (id TypedUUID[P]) LogValue() slog.Value { return slog.StringValue(id.String()) }

@@ -3,7 +3,6 @@ package idtype
 import (
 	"cmp"
 	"database/sql/driver"
-	"log/slog"
 	"math/bits"
 	"strconv"
 	"time"
@@ -49,9 +48,6 @@ var uid60Line = timeline{uid60Kind.name, 1519862400000, 1, 1<<42 - 1}
 // A UID60Layout composes a [UID60] from parts, and converts times to bounds. It has no
 // options.
 type UID60Layout struct{}
-
-// Validate always returns nil.
-func (UID60Layout) Validate() error { return nil }
 
 // Fingerprint returns a description of the layout, which never changes.
 func (UID60Layout) Fingerprint() string {
@@ -269,6 +265,3 @@ func (id *UID60) Scan(src any) error { return scanInteger(id, &uid60Kind, src) }
 // GormDataType returns the column type for GORM: bigint. Without this method, GORM would
 // declare the key as bigserial.
 func (UID60) GormDataType() string { return bigintType }
-
-// LogValue returns the ID's text.
-func (id UID60) LogValue() slog.Value { return slog.StringValue(id.String()) }

@@ -7,15 +7,21 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 )
 
-// A UID60Config configures a [UID60Generator].
+// A UID60Config configures a [UID60Generator]. The zero value suits most programs.
 type UID60Config struct {
+	// Clock, MaxWait and NotBefore are as in [Options].
+	Clock     func() time.Time
+	MaxWait   time.Duration
+	NotBefore time.Time
 	// Random is the source of random bits. The generator reads ahead from it in blocks,
 	// one goroutine at a time. Nil means [crypto/rand.Reader]. A generator with a Random
 	// shares its sequence with no other generator.
-	Random  io.Reader
-	Options // a Lease is an error, because a UID60 has no node number
+	Random io.Reader
+
+	clock *clock // as in Options
 }
 
 // A UID60Generator creates strictly increasing IDs of type [UID60], up to 512 per
@@ -48,16 +54,13 @@ var _ Generator[UID60] = (*UID60Generator)(nil)
 const uid60Starts = 256
 
 // NewUID60Generator returns a new generator. It fails with
-//   - [ErrConfig] if Lease is set
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 //   - [ErrTimeExhausted] if NotBefore is past the end of the format
 //   - [ErrClockBackwards] if NotBefore is more than MaxWait, and more than a second, ahead
 func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
-	if c.Lease != nil {
-		return nil, &configError{"idtype: UID60Config.Lease: a UID60 has no node number; leave Lease nil, or choose another format"}
-	}
+	o := Options{Clock: c.Clock, MaxWait: c.MaxWait, NotBefore: c.NotBefore, clock: c.clock}
 	g := new(UID60Generator)
-	if err := g.seq.init(spec{number: number{layout: "uid60"}, line: uid60Line, max: 1<<uid60SequenceBits - 1, random: newRandomBits(c.Random)}, c.Options, nil); err != nil {
+	if err := g.seq.init(spec{number: number{layout: "uid60"}, line: uid60Line, max: 1<<uid60SequenceBits - 1, random: newRandomBits(c.Random)}, o, nil); err != nil {
 		return nil, err
 	}
 	g.ids = uid60s{g.seq.random} // of the shared sequence

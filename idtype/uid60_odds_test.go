@@ -51,8 +51,8 @@ func TestUID60Odds(t *testing.T) {
 	}
 
 	c = &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
-	a := Must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
-	b := Must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
+	a := Must(NewUID60Generator(UID60Config{clock: c.clock()}))
+	b := Must(NewUID60Generator(UID60Config{clock: c.clock()}))
 	const trials = 8000
 	for _, n := range []int{100, 256} {
 		collided := 0

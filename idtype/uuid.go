@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"encoding/binary"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -51,9 +50,6 @@ var (
 
 // A UUIDLayout converts times to bounds of a [UUID], version 7. It has no options.
 type UUIDLayout struct{}
-
-// Validate always returns nil.
-func (UUIDLayout) Validate() error { return nil }
 
 // Fingerprint returns "uuid7".
 func (UUIDLayout) Fingerprint() string { return "uuid7" }
@@ -162,10 +158,6 @@ func (id UUID) AppendText(b []byte) ([]byte, error) {
 
 // String returns the 36 characters of the ID.
 func (id UUID) String() string { return uuidString(octets(id[:])) }
-
-// GoString returns the ID as a Go expression, idtype.MustParseUUID("..."), for the error
-// texts of pgx.
-func (id UUID) GoString() string { return `idtype.MustParseUUID("` + id.String() + `")` }
 
 // MarshalText returns the 36 characters of the ID. The error is always nil.
 func (id UUID) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, uuidTextSize)) }
@@ -302,6 +294,3 @@ func (id *UUID) scanText(b []byte) error {
 
 // GormDataType returns the column type for GORM: uuid.
 func (UUID) GormDataType() string { return "uuid" }
-
-// LogValue returns the ID's text.
-func (id UUID) LogValue() slog.Value { return slog.StringValue(id.String()) }

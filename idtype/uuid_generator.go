@@ -10,13 +10,20 @@ import (
 	"time"
 )
 
-// A UUIDConfig configures a [UUIDGenerator]. MaxWait has no effect, because the generator never
-// waits.
+// A UUIDConfig configures a [UUIDGenerator]. The zero value suits most programs.
 type UUIDConfig struct {
+	// Clock returns the current time. The constructor and every call read it, one goroutine
+	// at a time. Nil means the system clock.
+	Clock func() time.Time
 	// Random is the source of random bits. Each call reads its own, one goroutine at a time. Nil
 	// means [crypto/rand.Reader].
-	Random  io.Reader
-	Options // a Lease is an error, because a UUID has no node number
+	Random io.Reader
+	// NotBefore is a time up to which an earlier run of the program may have created UUIDs, for
+	// strictly increasing keys also across a restart. The generator creates UUIDs only of later
+	// milliseconds. The zero Time sets no bound.
+	NotBefore time.Time
+
+	clock *clock // replaces Clock in tests
 }
 
 // A UUIDGenerator creates strictly increasing IDs of type [UUID], version 7. It is safe for
@@ -58,16 +65,12 @@ const (
 )
 
 // NewUUIDGenerator returns a new generator. It fails with
-//   - [ErrConfig] if Lease is set
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 //   - [ErrTimeExhausted] if NotBefore is past the end of the format
 func NewUUIDGenerator(c UUIDConfig) (*UUIDGenerator, error) {
-	if c.Lease != nil {
-		return nil, &configError{"idtype: UUIDConfig.Lease: a UUID has no node number; leave Lease nil, or choose another format"}
-	}
 	g := &UUIDGenerator{clock: systemClock(c.Clock), source: c.Random, valid: true}
-	if c.Options.clock != nil {
-		g.clock = *c.Options.clock
+	if c.clock != nil {
+		g.clock = *c.clock
 	}
 	bound, err := uuidLine.bound(c.NotBefore, "NotBefore")
 	if err != nil {

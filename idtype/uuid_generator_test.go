@@ -44,7 +44,7 @@ func (c *uuidClock) clock() *clock {
 func newUUIDClock(t *testing.T, c UUIDConfig) (*uuidClock, *UUIDGenerator) {
 	t.Helper()
 	at := &uuidClock{wall: utc("2026-01-02T03:04:05.678Z")}
-	c.Options.clock = at.clock()
+	c.clock = at.clock()
 	g, err := NewUUIDGenerator(c)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestUUIDFraction(t *testing.T) {
 // last ID's plus one unit. No call waits or fails.
 func TestUUIDClockScripts(t *testing.T) {
 	for seed := range uint64(20) {
-		at, g := newUUIDClock(t, UUIDConfig{Options: Options{MaxWait: -1}})
+		at, g := newUUIDClock(t, UUIDConfig{})
 		r := rand.New(rand.NewPCG(seed, 1))
 		var last uint64
 		for range 2000 {
@@ -127,7 +127,7 @@ func TestUUIDClockScripts(t *testing.T) {
 
 // A clock or a NotBefore centuries ahead takes no time, and neither does the return of the clock.
 func TestUUIDFarAhead(t *testing.T) {
-	at, g := newUUIDClock(t, UUIDConfig{Options: Options{NotBefore: utc("2700-01-01T00:00:00Z")}})
+	at, g := newUUIDClock(t, UUIDConfig{NotBefore: utc("2700-01-01T00:00:00Z")})
 	if err := g.Ready(); err != nil {
 		t.Errorf("Ready: %v", err)
 	}
@@ -191,15 +191,14 @@ func TestUUIDReads(t *testing.T) {
 }
 
 func TestUUIDConfig(t *testing.T) {
-	at, g := newUUIDClock(t, UUIDConfig{Options: Options{NotBefore: utc("2026-01-02T03:04:06Z")}})
+	at, g := newUUIDClock(t, UUIDConfig{NotBefore: utc("2026-01-02T03:04:06Z")})
 	if id := mustUUID(t, g); id.String()[:18] != "019b7ca9-9071-7000" || at.slept != 0 {
 		t.Errorf("after NotBefore 03:04:06: %v after %v", id, at.slept)
 	}
 	for want, c := range map[error]UUIDConfig{
-		ErrConfig:        {Options: Options{Lease: struct{ Lease }{}}},
-		ErrBeforeEpoch:   {Options: Options{Clock: func() time.Time { return time.UnixMilli(-1) }}},
-		ErrTimeExhausted: {Options: Options{Clock: func() time.Time { return time.UnixMilli(1 << 48) }}},
-		ErrRange:         {Options: Options{NotBefore: time.UnixMilli(1 << 48)}},
+		ErrBeforeEpoch:   {Clock: func() time.Time { return time.UnixMilli(-1) }},
+		ErrTimeExhausted: {Clock: func() time.Time { return time.UnixMilli(1 << 48) }},
+		ErrRange:         {NotBefore: time.UnixMilli(1 << 48)},
 	} {
 		if _, err := NewUUIDGenerator(c); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)

@@ -2,7 +2,6 @@ package sqltypes
 
 import (
 	"database/sql/driver"
-	"fmt"
 
 	"github.com/sortkey/sortkey/idtype"
 )
@@ -48,9 +47,6 @@ func (v Optional[T]) String() string {
 	}
 	return v.ID.String()
 }
-
-// GoString returns the Optional as a Go expression, for the error texts of pgx.
-func (v Optional[T]) GoString() string { return fmt.Sprintf("sqltypes.OptionalOf(%#v)", v.ID) }
 
 // AppendText appends the ID's text, or nothing if v holds no ID.
 func (v Optional[T]) AppendText(b []byte) ([]byte, error) {

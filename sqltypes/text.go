@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"encoding/json"
-	"fmt"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/internal/typename"
@@ -49,9 +48,6 @@ func (v Text[T]) IsZero() bool { return v.ID.IsZero() }
 
 // String returns the ID's text.
 func (v Text[T]) String() string { return v.ID.String() }
-
-// GoString returns the Text as a Go expression, for the error texts of pgx.
-func (v Text[T]) GoString() string { return fmt.Sprintf("sqltypes.TextOf(%#v)", v.ID) }
 
 // AppendText appends the ID's text.
 func (v Text[T]) AppendText(b []byte) ([]byte, error) { return v.ID.AppendText(b) }

@@ -2,7 +2,6 @@ package sqltypes_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -60,15 +59,6 @@ func TestTypedText(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "sqltypes.Text[idtype.SnowflakeOf[sqltypes_test.shop]]: want the text of an idtype.SnowflakeOf[sqltypes_test.shop]") {
 			t.Errorf("error %q", err)
 		}
-	}
-}
-
-// The errors of pgx contain the Go expression. It has no import path.
-func TestTypedGoString(t *testing.T) {
-	id := idtype.SnoOf[customer](sno.WithMeta('c'))
-	want := `idtype.MustParse[idtype.SnoOf[sqltypes_test.customer]]("` + id.String() + `")`
-	if got := fmt.Sprintf("%#v %#v", sqltypes.TextOf(id), sqltypes.OptionalOf(id)); got != "sqltypes.TextOf("+want+") sqltypes.OptionalOf("+want+")" {
-		t.Errorf("formatted as %s", got)
 	}
 }
 

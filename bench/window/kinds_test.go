@@ -43,9 +43,7 @@ var kinds = []kind{
 		name: "uuid", column: "uuid", floor: schema + ".uuid7_floor", time: schema + ".uuid7_time",
 		minter: func() (func(time.Time) (any, error), error) {
 			now := start
-			g, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{Options: idtype.Options{
-				MaxWait: -1, Clock: func() time.Time { return now },
-			}})
+			g, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{Clock: func() time.Time { return now }})
 			return func(at time.Time) (any, error) { now = at; return g.Next() }, err
 		},
 		between: func(from, to time.Time) (any, any, error) { return anys(idtype.UUIDLayout{}.Range(from, to)) },

@@ -107,7 +107,7 @@ func ada() *Customer {
 func yesterday(day time.Time, n int) ([]Event, error) {
 	at := day
 	uid60s, err := idtype.NewUID60Generator(idtype.UID60Config{
-		Options: idtype.Options{Clock: func() time.Time { return at }},
+		Clock: func() time.Time { return at },
 	})
 	if err != nil {
 		return nil, err

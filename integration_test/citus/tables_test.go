@@ -286,7 +286,7 @@ func TestSpread(t *testing.T) {
 			o := clock(rate.step)
 			snowflakes := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3, Options: o}))
 			sis := idtype.Must(idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, Machine: 3, Options: o}))
-			uids := idtype.Must(idtype.NewUID60Generator(idtype.UID60Config{Options: o}))
+			uids := idtype.Must(idtype.NewUID60Generator(idtype.UID60Config{Clock: o.Clock, MaxWait: o.MaxWait}))
 			spreads := idtype.Must(idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 3, Options: o}))
 			snos := idtype.Must(idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition, Options: o}))
 			spreadOver(t, c, rate.name+" of Snowflakes", "bigints", snowflakes)

@@ -3,6 +3,7 @@ package frameworks
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
@@ -38,7 +39,7 @@ func TestBun(t *testing.T) {
 			t.Errorf("expected ascending keys, got %v, %v, %v", ada, orders, more)
 		}
 		// The hook keeps a key that is set, and an UPDATE doesn't get a key.
-		given := &bunshop.Customer{ID: key.CustomerID(ada.ID.Untyped().WithPartition([2]byte{1, 1})), Name: "Cleo"}
+		given := &bunshop.Customer{ID: key.CustomerID(idtype.Must(idtype.SnoLayout{}.Floor(time.Now())).WithMeta(ada.ID.Untyped().Meta())), Name: "Cleo"}
 		must(t, bunshop.Add(ctx, b, given, []bunshop.Order{{Total: 400}}))
 		_, err = b.NewUpdate().Model(&bunshop.Customer{Name: "Ada"}).Where("name = 'Ada'").Column("name").Exec(ctx)
 		must(t, err)

@@ -150,9 +150,8 @@ func TestChoosingDocuments(t *testing.T) {
 		for range 100 {
 			id, err := gen.Next()
 			must(t, err)
-			got, err := idtype.SnoMetaFromText(id.String())
-			if err != nil || got != kind || id.Partition() != (idtype.SnoPartition{'A', 10}) {
-				t.Errorf("%v: expected kind %q and partition A 10, got %q and %v, %v", id, kind, got, id.Partition(), err)
+			if id.Meta() != kind || id.Partition() != (idtype.SnoPartition{'A', 10}) {
+				t.Errorf("%v: expected kind %q and partition A 10, got %q and %v", id, kind, id.Meta(), id.Partition())
 			}
 			seen[id.WithMeta(0)] = true
 		}

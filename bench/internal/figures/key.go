@@ -47,7 +47,7 @@ func SnowflakeSI(b testing.TB, o idtype.Options) Key {
 
 // UID60 is a key in a bigint, with random lowest bits.
 func UID60(b testing.TB, o idtype.Options) Key {
-	g, err := idtype.NewUID60Generator(idtype.UID60Config{Options: o})
+	g, err := idtype.NewUID60Generator(idtype.UID60Config{Clock: o.Clock, MaxWait: o.MaxWait})
 	return own(b, "UID60", "bigint", g, err)
 }
 
@@ -65,7 +65,7 @@ func Sno(b testing.TB, o idtype.Options) Key {
 
 // UUID is a UUIDv7 of this project.
 func UUID(b testing.TB, o idtype.Options) Key {
-	g, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{Options: o})
+	g, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{Clock: o.Clock})
 	return own(b, "UUID", "uuid", g, err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
@@ -53,7 +54,7 @@ func TestShop(t *testing.T) {
 		if first.ID.IsZero() || first.ID >= more[0].ID || more[0].ID >= more[1].ID {
 			t.Errorf("expected ascending keys, got %v, %v", first, more)
 		}
-		given := key.CustomerID(ada.ID.Untyped().WithPartition([2]byte{1, 1}))
+		given := key.CustomerID(idtype.Must(idtype.SnoLayout{}.Floor(time.Now())).WithMeta(ada.ID.Untyped().Meta()))
 		bob, err := c.Customer.Create().SetID(given).SetName("Bob").Save(ctx)
 		if err != nil || bob.ID != given {
 			t.Errorf("expected the given key %v, got %v, %v", given, bob, err)
