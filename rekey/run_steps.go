@@ -84,7 +84,7 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 }
 
 func (m *model) result(o Options) *Plan {
-	p := &Plan{Problems: m.problems, Notes: m.notes}
+	p := &Plan{Tables: []Table{}, Problems: append([]Problem{}, m.problems...), Notes: append([]Problem{}, m.notes...), Actions: []Action{}} // lists in JSON
 	for _, r := range m.relations {
 		if r.columns[0].Name == "" {
 			continue // objects of untrusted roles have kept Inspect from reading it

@@ -49,6 +49,7 @@ table whose comment says so: COMMENT ON TABLE t IS 'sortkey: ignore ID, ID'.`,
 		return found(c.printReport(report), report.Count(dbhealth.Problem) > 0 || report.Blind)
 	})
 	cmd.Flags().StringSliceVar(&ignore, "ignore", nil, "`IDs` of rules whose results don't count")
+	completeFlag(cmd, "ignore", ruleIDs())
 	return cmd
 }
 

@@ -79,7 +79,7 @@ func (c *app) layouts(l layoutFlags, fields ...string) (layouts ids.Layouts, err
 			layouts.Snowflake.DatacenterBits, layouts.Snowflake.WorkerBits, layouts.Snowflake.SequenceBits = widths[0], widths[1], widths[2]
 		}
 		if err := layouts.Snowflake.Validate(); err != nil {
-			return layouts, cli.Usage(err)
+			return layouts, l.error(err)
 		}
 	}
 	if len(widths) != 3 {
@@ -87,11 +87,21 @@ func (c *app) layouts(l layoutFlags, fields ...string) (layouts ids.Layouts, err
 		if widths != nil {
 			si.MachineBits, si.IndexBits = widths[0], widths[1]
 		}
-		err = cli.Usage(si.Validate())
+		if err := si.Validate(); err != nil {
+			return layouts, l.error(err)
+		}
 		si.BaseClock = epoch // without one, the format is undated
 		layouts.SnowflakeSI = si
 	}
-	return layouts, err
+	return layouts, nil
+}
+
+// error returns an error of package idtype or migrations as one of the flags.
+func (l *layoutFlags) error(err error) error {
+	if l.bits == "" {
+		return ofFlag(l.prefix+"epoch", l.epoch, err)
+	}
+	return ofFlag(l.prefix+"bits", l.bits, err)
 }
 
 // format returns the format with this name.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/migrations"
@@ -47,10 +48,16 @@ func (c *app) config(schema string, f configFlags) (config migrations.Config, er
 		}
 		config.SnowflakeSI = si.SnowflakeSI
 	}
-	if err := config.Validate(); err != nil {
-		return config, invalidConfig(err)
+	err = config.Validate()
+	switch {
+	case err == nil:
+		return config, nil
+	case strings.HasPrefix(err.Error(), "migrations: Config.Snowflake:"):
+		return config, f.snowflake.error(err)
+	case strings.HasPrefix(err.Error(), "migrations: Config.SnowflakeSI:"):
+		return config, f.si.error(err)
 	}
-	return config, nil
+	return config, invalidConfig(err)
 }
 
 // configuredCommand is a command with flags for the layouts. Its database has the layouts of the

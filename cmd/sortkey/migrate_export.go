@@ -107,7 +107,8 @@ run a file in a transaction.
 After an update of the command, export again with the same flags: it adds new
 migrations and skips existing files. If an existing file has other content,
 export writes nothing.`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeFolder,
 		RunE: func(_ *cobra.Command, args []string) error {
 			i := slices.IndexFunc(exportTools(), func(t exportTool) bool { return t.name == tool })
 			if i < 0 {

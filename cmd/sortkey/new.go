@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/spf13/cobra"
 )
 
@@ -61,7 +64,11 @@ and a uuid7. The sequence numbers of a unit of time limit -n.
 			return c.Buffer(func(func() error) error {
 				emit := func(id ids.ID) error { return c.printID(f, id) }
 				if p.Time.IsZero() {
-					return f.Generate(cmd.Context(), p, count, emit)
+					err := f.Generate(cmd.Context(), p, count, emit)
+					if layout.epoch != "" && errors.Is(err, idtype.ErrRange) {
+						err = cli.Usagef("--epoch %s: the current time is outside the times of this layout; want an epoch in the past, or pass --at", layout.epoch)
+					}
+					return err
 				}
 				return emitAt(f, p, count, emit)
 			})
@@ -97,7 +104,7 @@ func emitAt(f *ids.Format, p ids.Parts, count int, emit func(ids.ID) error) erro
 		p.Random = rand.Int64N(1 << f.RandomBits)
 		id, err := f.Compose(p)
 		if err != nil {
-			return cli.Usage(err)
+			return ofFlag("at", p.Time.Format(time.RFC3339), err)
 		}
 		if id.IsZero() {
 			return cli.Usagef("--at: the first ID of %s at node 0 is zero, which is not an ID; pass another --node or a later time", f.Name)

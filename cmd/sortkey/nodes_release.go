@@ -30,7 +30,8 @@ the same IDs.
 With --force it also takes a number away from the program that holds it. For a
 claim this is safe at any time: the holder generates IDs up to its high-water
 mark at most, and the next holder starts after it.`,
-		Args: cobra.ExactArgs(2),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completePools,
 		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			pool, number, err = parsePoolNumber(args)
 			return err

@@ -47,7 +47,7 @@ them, the window is open on that side.
 			}
 			w, err := newWindow(f, since, until, column)
 			if err != nil {
-				return cli.Usage(err)
+				return ofFlag("until", until.Format(time.RFC3339), err)
 			}
 			if c.JSON() {
 				return c.PrintJSON(w)

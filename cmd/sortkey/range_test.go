@@ -64,6 +64,6 @@ where  true
 		{"snowflake --until 1h", `--until: time "1h": want a time such as`},
 		{"snowflake --since 0001-01-01", `--since: time "0001-01-01": want a time after 0001-01-01`},
 		{"snowflake --since 2026-01-01 --until 0001-01-01T01:00:00+01:00", "--until: time"},
-		{"snowflake --since -1h --until -2h", "the end is before the start"},
+		{"snowflake --since 2026-02-01 --until 2026-01-01", "--until 2026-01-01T00:00:00Z: the end is before the start"},
 	})
 }

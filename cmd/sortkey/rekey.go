@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -36,12 +37,21 @@ func (f *rekeyFlags) command(c *app, cmd *cobra.Command, do databaseFunc) *cobra
 		case errors.Is(err, rekey.ErrInconsistent), errors.Is(err, rekey.ErrRefused):
 			finding := strings.TrimPrefix(err.Error(), "rekey: ")
 			return found(c.Print(map[string]string{"finding": finding}, "%s\n", finding), true)
-		case err != nil && strings.HasPrefix(err.Error(), "rekey: Options.Schema:"):
-			return cli.Usagef("--views%s", strings.TrimPrefix(err.Error(), "rekey: Options.Schema"))
+		case err == nil:
+			return nil
+		}
+		if m := optionError.FindStringSubmatch(err.Error()); m != nil {
+			return cli.Usagef("--%s: %s", optionFlags[m[1]], m[2])
 		}
 		return err
 	})
 }
+
+// optionError matches an error in a field of [rekey.Options], and optionFlags has its flag.
+var (
+	optionError = regexp.MustCompile(`^rekey: Options\.(\w+): (.*)`)
+	optionFlags = map[string]string{"Schema": "views", "LockTimeout": "lock-timeout", "LockWait": "lock-wait", "BatchTime": "batch-time", "Pause": "pause"}
+)
 
 // stepCommand is command for a step.
 func (f *rekeyFlags) stepCommand(c *app, cmd *cobra.Command, do databaseFunc) *cobra.Command {

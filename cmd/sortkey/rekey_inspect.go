@@ -38,6 +38,9 @@ func readSpec(name string) (rekey.Spec, error) {
 	if err == nil && decoder.Decode(&struct{}{}) != io.EOF {
 		err = errors.New("want one object, got more text after it")
 	}
+	if err == nil && len(spec.Keys) == 0 {
+		err = errors.New("no keys; name a table in keys")
+	}
 	if err != nil {
 		return spec, cli.Usagef("%s: %s; sortkey rekey --help shows an example", name, strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -56,8 +59,9 @@ of the tables that rekey can't carry over, each with a remedy. It changes
 nothing, but reads the tables. If there are problems, the exit code is 1.
 
 With --sql, it prints the SQL of all steps.`,
-		Args:    cobra.ExactArgs(1),
-		PreRunE: readSpecTo(&spec),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeJSON,
+		PreRunE:           readSpecTo(&spec),
 	}, func(ctx context.Context, db database, _ []string) error {
 		plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
 		if err != nil {

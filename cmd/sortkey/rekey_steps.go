@@ -22,8 +22,9 @@ func (c *app) rekeyExpandCommand() *cobra.Command {
 		Long: `Expand inspects the tables, and adds the new columns and the triggers, one table
 after another. New rows get both keys from then on. If inspect finds problems,
 expand changes nothing.`,
-		Args:    cobra.ExactArgs(1),
-		PreRunE: readSpecTo(&spec),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeJSON,
+		PreRunE:           readSpecTo(&spec),
 	}, func(ctx context.Context, db database, _ []string) error {
 		if !flags.dryRun {
 			return rekey.Expand(ctx, db.std, spec, flags.options)

@@ -16,7 +16,8 @@ import (
 func TestReadSpec(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "spec.json")
 	for text, want := range map[string]string{
-		`{"keys": [{"table": "orders"}]} ` + "\n":  "",
+		`{"keys": [{"table": "orders"}]} ` + "\n": "",
+		`{"keys": []}`:                             "no keys; name a table in keys",
 		`{"keys": []} {"keys": []}`:                "want one object, got more text after it",
 		`{"keys": []}}`:                            "want one object, got more text after it",
 		`{"keys": [], "references": [], "key": 1}`: `unknown field "key"`,

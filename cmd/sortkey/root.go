@@ -39,6 +39,7 @@ is wrong or the command failed, or 130 after an interrupt.`)
 		}
 		return nil
 	}
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetOut(c.Out) // InitDefaultCompletionCmd reads it
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVarP(&c.Output, "output", "o", "table", "`format` of results: table or json (one object per line)")
@@ -89,6 +90,20 @@ func completeFlag(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// completePools completes the first argument with the names of the pools of the formats.
+func completePools(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []cobra.Completion{"snowflake", "snowflake-si", "spread64", "sno"}, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeJSON and completeFolder complete an argument with the names of files and directories.
+var (
+	completeJSON   = cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt)
+	completeFolder = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+)
+
 // knownCommand checks that the arguments are the path of a command.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	_, rest, err := cmd.Root().Find(args)
@@ -115,6 +130,14 @@ func flagError(_ *cobra.Command, err error) error {
 		return fmt.Errorf("%w; put -- before negative numbers", err)
 	}
 	return err
+}
+
+// goNames matches the names that the packages of the module put before an error.
+var goNames = regexp.MustCompile(`^(idtype|migrations): (convert times? .+? to (a range|\w+): |Config\.\w+: |\w+Layout: )?(idtype: \w+: )?`)
+
+// ofFlag returns the error of a package as one of a flag, without the Go names in it.
+func ofFlag(flag, value string, err error) error {
+	return cli.Usagef("--%s %s: %s", flag, value, goNames.ReplaceAllString(err.Error(), ""))
 }
 
 // version returns the version of the module that the command was installed from.

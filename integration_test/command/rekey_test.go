@@ -23,6 +23,9 @@ func TestRekey(t *testing.T) {
 
 		wantFailure(t, sortkey(t, db, "rekey inspect", file+"x"), 2, "no such file")
 		wantFailure(t, sortkey(t, db, "rekey inspect", file, "--views", "Bad Name"), 2, `--views: "Bad Name"`)
+		for flag, want := range map[string]string{"--pause 2": "--pause: 2 is out of range", "--batch-time 1ns": "--batch-time: 1ns is", "--lock-timeout 1ns": "--lock-timeout: 1ns is", "--lock-wait -1s": "--lock-wait: -1s is"} {
+			wantFailure(t, sortkey(t, db, "rekey backfill "+flag), 2, "sortkey: "+want, "--help for the usage")
+		}
 		wantFailure(t, sortkey(t, db, "rekey backfill"), 2, "no rekey with schema rekeyed has begun; run expand")
 		wantFailure(t, sortkey(t, db, "rekey abort --dry-run"), 2, "abort has nothing to do; the next step is expand")
 		wantSame(t, must(t, db, "rekey status"), "no rekey with schema rekeyed; the next step is expand\n")
@@ -33,6 +36,7 @@ func TestRekey(t *testing.T) {
 		if want := "\nproblem: materialized view public.recent depends on a key\n  drop it and create it again after contract\n"; found.code != 1 || !strings.HasSuffix(found.out, want) {
 			t.Errorf("inspect: got exit code %d and\n%s", found.code, found.out)
 		}
+		wantFields(t, objects(t, sortkey(t, db, "rekey inspect", file, "-o", "json").out)[0], `{"actions": []}`)
 		wantFailure(t, sortkey(t, db, "rekey expand", file), 1, "materialized view public.recent depends on a key; drop it and create it again after contract")
 		db.Exec(t, "DROP MATERIALIZED VIEW recent")
 
@@ -42,6 +46,7 @@ func TestRekey(t *testing.T) {
 
 		wantParts(t, must(t, db, "rekey inspect", file), "1,234") // rows, although the table has no statistics
 		plan := objects(t, must(t, db, "rekey inspect", file, "-o", "json"))
+		wantFields(t, plan[0], `{"problems": []}`) // not null
 		column := plan[0]["tables"].([]any)[0].(map[string]any)["columns"].([]any)[0].(map[string]any)
 		wantFields(t, column, `{"new_name": "rekey_id", "old_type": "integer", "new_type": "bigint"}`)
 		dry := must(t, db, "rekey expand", file, "--dry-run")
