@@ -154,9 +154,12 @@ func TestNewErrors(t *testing.T) {
 		{"uid60 --meta 0", "--meta: uid60 has no metabyte"},
 		{"sno --meta 256", `invalid argument "256" for "--meta"`},
 		{"snowflake-si", "snowflake-si: the base clock has no default: pass it as --epoch"},
-		{"--at 2020-01-01", "want 2021-01-01T00:00:00.000Z to 2090-09-07T15:47:35.551Z"},
+		{"--at 2020-01-01", "--at 2020-01-01T00:00:00Z: want 2021-01-01T00:00:00.000Z to 2090-09-07T15:47:35.551Z"},
 		{"--at 2021-01-01 --node 0", "--at: the first ID of snowflake at node 0 is zero"},
 		{"--at then", `--at: time "then": want a time such as`},
+		{"sno --at 1990-01-01", "--at 1990-01-01T00:00:00Z: want 2010-01-01"},
+		{"--bits 20/20/20", "--bits 20/20/20: widths datacenter 20"},
+		{"--epoch 2999-01-01", "--epoch 2999-01-01: the current time is outside"},
 		{"sno --bits 5/8", "sno has one fixed layout"},
 	})
 }
@@ -172,6 +175,17 @@ func TestCompleteIDs(t *testing.T) {
 		{"inspect|--type|", types},
 		{"inspect|--form|", conversions},
 		{"inspect|--from|", conversions},
+		{"nodes|list|", "snowflake\nsnowflake-si\nspread64\nsno\n:4"},
+		{"nodes|reserve|", "snowflake\nsnowflake-si\nspread64\nsno\n:4"},
+		{"nodes|release|", "snowflake\nsnowflake-si\nspread64\nsno\n:4"},
+		{"nodes|list|sno|", ":4"},
+		{"doctor|--ignore|", "server-version\n"},
+		{"doctor|", ":4"},
+		{"new|--node|", ":4"},
+		{"partitions|list|", ":4"},
+		{"rekey|expand|", "json\n:8"},  // files
+		{"rekey|inspect|", "json\n:8"}, // files
+		{"migrate|export|", ":16"},     // directories
 	} {
 		out, _, _ := execute(t, "", append([]string{"__complete"}, strings.Split(tt.args, "|")...)...)
 		if !strings.HasPrefix(out, tt.want) {

@@ -22,17 +22,19 @@ func (c *app) nodesListCommand() *cobra.Command {
 		Short: "List pools, the numbers of a pool, or a number",
 		Long: `List prints the pools of node numbers, and below them the results of doctor
 about them. With POOL, it prints the numbers of the pool that are held or
-reserved or were used before. With NUMBER, it prints one number, its fields in
+reserved or were claimed before. With NUMBER, it prints one number, its fields in
 IDs, and the defaults of this database that use it.
 
     AHEAD   free numbers with a high-water mark ahead of the server's clock
     FENCE   the end of the wait after a failover: until then, the server grants
             no number of the pool
     MARK    the high-water mark: the number may have been used up to this time
-    SKEW    MARK minus the server's clock. The mark of a healthy holder is at
-            most one TTL ahead; otherwise, the clock of a holder was wrong.
+    MARK AHEAD
+            MARK minus the server's clock. The mark of a healthy holder is up to
+            one TTL ahead; further ahead, the clock of a holder was wrong.
     TERM    the number of claims so far`,
-		Args: cobra.MaximumNArgs(2),
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: completePools,
 		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			if all && len(args) > 0 {
 				return cli.Usagef("--all lists the numbers of all pools: omit %s or --all", args[0])
@@ -107,7 +109,7 @@ func (c *app) listNumbers(ctx context.Context, db database, args []string) error
 	if err != nil {
 		return err
 	}
-	header := table.Row{"Pool", "Number", "State", "Holder", "Claimed", "Expires", "Mark", "Skew", "Term", "Note"}
+	header := table.Row{"Pool", "Number", "State", "Holder", "Claimed", "Expires", "Mark", "Mark ahead", "Term", "Note"}
 	return cli.PrintRows(c.Terminal, numbers, header, func(l dbhealth.Number) table.Row {
 		var mark, ahead any = "", ""
 		from := func(t *dbhealth.Moment) string {
@@ -117,20 +119,20 @@ func (c *app) listNumbers(ctx context.Context, db database, args []string) error
 			return t.From(l.Now)
 		}
 		if l.Mark != nil {
-			mark, ahead = l.Mark.Stamp(), skew(l)
+			mark, ahead = l.Mark.Stamp(), markAheadText(l)
 		}
 		if l.FarAhead {
-			ahead = cli.Painted{Color: text.FgYellow, Text: skew(l)}
+			ahead = cli.Painted{Color: text.FgYellow, Text: markAheadText(l)}
 		}
 		return table.Row{l.Pool, l.Number, l.State, cli.Cell(l.Holder), from(l.ClaimedAt), from(l.ExpiresAt), mark, ahead, l.Term, cli.Cell(l.Note)}
 	})
 }
 
-// skew returns Skew with a sign, as +27s or -3d.
-func skew(l dbhealth.Number) string {
+// markAheadText returns Ahead with a sign, as +27s or -3d.
+func markAheadText(l dbhealth.Number) string {
 	d := l.Mark.Sub(l.Now)
 	switch {
-	case l.Skew == nil:
+	case l.Ahead == nil:
 		return l.Mark.Stamp()
 	case d.Abs() >= 48*time.Hour:
 		return fmt.Sprintf("%+dd", int(d.Hours()/24))

@@ -96,7 +96,7 @@ func (c *app) listNumber(ctx context.Context, db database, pool string, number i
 		pool = fmt.Sprintf("%s (%d numbers)", l.Pool, *l.Size)
 	}
 	if l.Mark != nil {
-		mark = fmt.Sprintf("%s (%s)", l.Mark.Stamp(), skew(l.Number))
+		mark = fmt.Sprintf("%s (%s)", l.Mark.Stamp(), markAheadText(l.Number))
 	}
 	var ttl any = ""
 	if l.TTL != nil {

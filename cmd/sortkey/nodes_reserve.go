@@ -29,7 +29,8 @@ one that is free and in no default.
 
 The SQL function reserve_node also reserves a number that a program still holds,
 and a number of a pool before the first claim of the program that creates it.`,
-		Args: cobra.RangeArgs(1, 2),
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: completePools,
 		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			if len(args) == 2 {
 				number, err = parseNumber(args[1])
@@ -99,6 +100,7 @@ type candidate struct {
 	Argument  int // of reserve_node
 	Pool      string
 	Number    int
+	Note      *string // nil: not reserved
 	Holder    *string // nil: not held
 	ExpiresAt *dbhealth.Moment
 }
@@ -113,7 +115,7 @@ func (db database) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, n
 		), d AS MATERIALIZED (
 			SELECT d.pool, d.number FROM $s.node_defaults d WHERE $2 < 0
 		)
-		SELECT a.argument, a.pool, a.number, CASE WHEN s.state = 'held' THEN s.holder END AS holder, `+dbhealth.MomentOf("s.expires_at")+` AS expires_at
+		SELECT a.argument, a.pool, a.number, s.reserved AS note, CASE WHEN s.state = 'held' THEN s.holder END AS holder, `+dbhealth.MomentOf("s.expires_at")+` AS expires_at
 		FROM a LEFT JOIN $s.node_status s ON s.pool = a.pool AND s.number = a.number
 		WHERE $2 >= 0 OR coalesce(s.state, 'free') = 'free' AND s.holder IS NULL
 			AND coalesce(s.mark < clock_timestamp() - interval '2 seconds', true)
@@ -128,6 +130,10 @@ func (db database) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, n
 	}
 	a := found[0]
 	r.Number = a.Argument
+	if a.Note != nil && *a.Note != r.Note {
+		return fmt.Errorf("number %d of pool %s is reserved for %q; choose another number, or omit the number for a free one; or, if nothing uses this one any more, run sortkey nodes release %[2]s %[1]d",
+			a.Number, a.Pool, *a.Note)
+	}
 	if a.Holder != nil {
 		return fmt.Errorf("number %d of pool %s is held by %q until %s, unless renewed; choose another number, or stop the holder",
 			a.Number, a.Pool, *a.Holder, a.ExpiresAt.Stamp())

@@ -19,7 +19,7 @@ func TestNodesUsage(t *testing.T) {
 	})
 }
 
-func TestSkew(t *testing.T) {
+func TestMarkAheadText(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0:                                    "+0s",
 		26912 * time.Millisecond:             "+26.9s",
@@ -33,7 +33,7 @@ func TestSkew(t *testing.T) {
 		now := time.Now()
 		mark := now.Add(d)
 		seconds := d.Seconds()
-		if got := skew(dbhealth.Number{Mark: &dbhealth.Moment{Time: mark}, Skew: &seconds, Now: now}); got != want {
+		if got := markAheadText(dbhealth.Number{Mark: &dbhealth.Moment{Time: mark}, Ahead: &seconds, Now: now}); got != want {
 			t.Errorf("%v: got %q, want %q", d, got, want)
 		}
 	}

@@ -66,7 +66,7 @@ func TestNodesList(t *testing.T) {
 		const stamp = `\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC`
 		out := must(t, db, "nodes list snowflake")
 		wantMatch(t, out,
-			`^POOL NUMBER STATE HOLDER CLAIMED EXPIRES MARK SKEW TERM NOTE$`,
+			`^POOL NUMBER STATE HOLDER CLAIMED EXPIRES MARK MARK AHEAD TERM NOTE$`,
 			`^snowflake 0 held orders 1 (now|\d+ seconds? ago) \d+ minutes from now `+stamp+` \+\d+m\d+s 1$`,
 			`^snowflake 1 held orders 2 (now|\d+ seconds? ago) \d+ minutes from now `+stamp+` \+1h\d+m\d+s 1$`,
 			`^snowflake 2 free `+stamp+` -[\d.]+m?s 1$`,
@@ -81,8 +81,8 @@ func TestNodesList(t *testing.T) {
 		n := numbers[1]
 		wantFields(t, n, `{"holder": "orders 2", "state": "held", "ttl_seconds": 600, "note": null, "term": 1}`)
 		wantFields(t, numbers[2], `{"state": "free", "ttl_seconds": null, "expires_at": null}`)
-		if skew := n["skew_seconds"].(float64); skew < 3600 || skew > 4200 {
-			t.Errorf("got a skew of %v s, want an hour and up to a TTL", skew)
+		if ahead := n["mark_ahead_seconds"].(float64); ahead < 3600 || ahead > 4200 {
+			t.Errorf("got a mark %v s ahead, want an hour and up to a TTL", ahead)
 		}
 		mark, err := time.Parse(time.RFC3339, n["mark"].(string))
 		if err != nil || mark.UnixMilli() != ahead.Until() {
@@ -99,7 +99,7 @@ func TestNodesList(t *testing.T) {
 		wantMatch(t, must(t, db, "nodes list snowflake"), `^snowflake 0 held orders 1 infinity infinity infinity 1$`, `^snowflake 1 free orders 2 -infinity .* UTC `)
 		wantMatch(t, must(t, db, "nodes list snowflake 0"), `^Expires infinity \(infinity\)$`, `^High-water mark infinity \(infinity\)$`)
 		must(t, db, "nodes list snowflake 1")
-		wantFields(t, objects(t, must(t, db, "nodes list snowflake -o json"))[0], `{"expires_at": "infinity", "mark": "infinity", "claimed_at": null, "skew_seconds": null}`)
+		wantFields(t, objects(t, must(t, db, "nodes list snowflake -o json"))[0], `{"expires_at": "infinity", "mark": "infinity", "claimed_at": null, "mark_ahead_seconds": null}`)
 		sortkey(t, db, "doctor")
 	})
 }
@@ -218,11 +218,23 @@ func TestNodesReserveOfOthers(t *testing.T) {
 		wantFailure(t, sortkey(t, db, "nodes reserve own 0 --note mine"), 2, "number 0 of pool own may have been used until 2", "UTC; run the command again", "choose another number")
 		db.Exec(t, "UPDATE sortkey.node_lease SET mark = mark - 3600000 WHERE pool = 'own' AND number = 0")
 		must(t, db, "nodes reserve own 0 --note mine")
-		wantFailure(t, sortkey(t, db, "nodes reserve own 0 --note yours"), 2, "cannot reserve number 0 of pool own for 'yours': it is reserved for 'mine'", "cancel its reservation with unreserve_node")
+		wantFailure(t, sortkey(t, db, "nodes reserve own 0 --note yours"), 2, `sortkey: number 0 of pool own is reserved for "mine"; choose another number, or omit the number for a free one; or, if nothing uses this one any more, run sortkey nodes release own 0`)
+		must(t, db, "nodes reserve own 0 --note mine") // again
 
 		wantSame(t, must(t, db, "nodes reserve own --note last"), "Reserved number 1 of pool own: last\n")
 		wantFailure(t, sortkey(t, db, "nodes reserve own"), 2, "pool own has no free number among its 2 numbers")
 		wantFailure(t, sortkey(t, db, "nodes reserve own 2"), 2, "number 2 of pool own is out of range; want 0 to 1")
+	})
+}
+
+// A claim that was released unused counts, although it leaves no high-water mark.
+func TestNodesUnused(t *testing.T) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.SnowflakeConfig{}, nodelease.Options{})
+		pgtest.Must(t, err)
+		pgtest.Must(t, ids.Close())
+		wantMatch(t, must(t, db, "nodes list snowflake 0"), `^High-water mark never used by a program$`, `^Claims so far 1$`)
+		wantMatch(t, must(t, db, "nodes list snowflake"), `^snowflake 0 free 1$`)
 	})
 }
 

@@ -68,8 +68,8 @@ type Number struct {
 	RenewedAt *Moment  `json:"renewed_at"`
 	ExpiresAt *Moment  `json:"expires_at"`
 	TTL       *float64 `json:"ttl_seconds"`
-	Mark      *Moment  `json:"mark"`         // nil: never used
-	Skew      *float64 `json:"skew_seconds"` // Mark minus the server's clock; nil if that is infinite
+	Mark      *Moment  `json:"mark"`               // nil: never used
+	Ahead     *float64 `json:"mark_ahead_seconds"` // Mark minus the server's clock; nil if that is infinite
 	Term      int64    `json:"term"`
 	Note      *string  `json:"note"` // nil: not reserved
 
@@ -80,19 +80,19 @@ type Number struct {
 	Now time.Time `json:"-"`
 }
 
-// Numbers returns the numbers that are not free or were used: one number of a pool, or
+// Numbers returns the numbers that are not free or were claimed before: one number of a pool, or
 // all if number is -1. Without a pool it returns the numbers of all pools. Pool spread64
 // stands for the pools of all clusters.
 func (e *Examination) Numbers(ctx context.Context, pool string, number int) ([]Number, error) {
 	numbers, err := collect(ctx, e, func(n *Number) []any {
-		return []any{&n.Pool, &n.Number, &n.State, &n.Holder, &n.ClaimedAt, &n.RenewedAt, &n.ExpiresAt, &n.TTL, &n.Mark, &n.Skew, &n.Term, &n.Note, &n.FarAhead, &n.Now}
+		return []any{&n.Pool, &n.Number, &n.State, &n.Holder, &n.ClaimedAt, &n.RenewedAt, &n.ExpiresAt, &n.TTL, &n.Mark, &n.Ahead, &n.Term, &n.Note, &n.FarAhead, &n.Now}
 	}, `SELECT s.pool, s.number, s.state, s.holder, `+MomentOf("s.claimed_at")+`, `+MomentOf("(s.expires_at - s.ttl)")+`, `+MomentOf("s.expires_at")+`,
 			CASE WHEN s.holder IS NOT NULL THEN extract(epoch FROM s.ttl)::float8 END,
 			`+MomentOf("s.mark")+`, CASE WHEN isfinite(s.mark) THEN extract(epoch FROM s.mark - clock_timestamp())::float8 END, s.term, s.reserved,
 			coalesce(s.mark > clock_timestamp() + coalesce(s.ttl, '0') + interval '1 second', false), clock_timestamp()
 		FROM $s.node_status s
 		WHERE $1::text IN ('', s.pool, regexp_replace(s.pool, '^spread64-[0-9]+$', 'spread64')) AND $2::integer IN (-1, s.number)
-			AND (s.state <> 'free' OR s.mark IS NOT NULL)
+			AND (s.state <> 'free' OR s.mark IS NOT NULL OR s.term > 0) -- a claim that was released unused leaves no mark
 		ORDER BY s.pool, s.number`, pool, number)
 	for i := range numbers {
 		n := &numbers[i]
