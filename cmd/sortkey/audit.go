@@ -1,118 +1,110 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/sortkey/sortkey/cmd/sortkey/internal/audit"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
+	"github.com/sortkey/sortkey/internal/dbhealth"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
 
 // auditFlags are the flags of audit.
 type auditFlags struct {
-	audit.Options
-	layout layoutFlags
-	nodes  string
+	databaseFlags
+	layout       layoutFlags
+	layouts      *ids.Layouts // of layout, or nil
+	name         string       // of the format, or ""
+	since, until time.Time
+	nodes        string
+	serialUntil  int64
+	sql          bool
+
+	missing   string // why the installation has no layouts and node numbers
+	forbidden bool   // the role can't read it
 }
 
 func (c *app) auditCommand() *cobra.Command {
 	var o auditFlags
-	cmd := &cobra.Command{
+	cmd := o.command(&cobra.Command{
 		Use:   "audit TABLE[.COLUMN]...",
 		Short: "Check the IDs of tables",
 		Long: `Audit reads columns of IDs and reports problems. Without COLUMN, it reads the
-primary key. It can miss rows that are inserted or deleted while it runs. The
-findings are:
+primary key. The findings are:
 
     malformed     not an ID of the type: a negative number (except a spread64),
                   reserved bits set, a uuid that is not a sno, or, for uuid7, a
                   variant other than RFC 9562's
     zero          the zero ID, or the nil UUID
     future        the time of the ID is more than 1 s after the server's clock
-    apart         the time of the ID and the column --created-at differ by more
-                  than a minute (a timestamp without time zone is in UTC)
-    unknown_node  the node number was never claimed or reserved in any of the
-                  databases, and is not in --nodes
-    duplicate     the ID stands more than once, in one column or in several
-                  (the count is of IDs, not of rows)
+    small         the ID is below 2^32, as the key of a serial column; a spread64
+                  has no such limit
+    unknown_node  the node number was never claimed or reserved in the database,
+                  and is not in --nodes
+    duplicate     another row has the ID, too (the first one doesn't count);
+                  not read if a unique index excludes it
 
-Don't name foreign keys, whose IDs also stand in the referenced table. A row
-that moves to another table meanwhile can look like a duplicate.
+If a table has keys of a serial column beside its IDs, pass the largest one as
+--serial-until: audit counts these keys apart. Of uuid7, it counts the versions.
 
-The type comes from the domain or default of the column, from its comment after
-sortkey rekey, or from the partition settings of its table. Another uuid column
-has the type sno if one of its first and last 100 keys is a sno, and uuid7
-otherwise. In other cases, pass --type. The layouts of the installation apply,
-unless --epoch or --bits is set.
+The type comes from the domain or default of the column, or from its comment
+after sortkey rekey. In other cases, pass --type. The layouts of the
+installation apply, unless --epoch or --bits is set.
+
+Audit reads each table once, or twice if it has no unique index on the column.
+With --sql, it prints these statements instead of running them.
 
 Audit needs SELECT on the tables, and for unknown_node on the view node_status
-and the table node_pool of the installation. The exit code is 1 if there is a
-finding. Audit prints results only when it has read all rows.`,
+and the table node_pool of the installation. It opens only tables whose owner
+the session trusts. The exit code is 1 if there is a finding.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.checkAudit(&o); err != nil {
-				return err
-			}
-			r, err := audit.Run(cmd.Context(), c.Terminal, args, &o.Options)
-			if err != nil {
-				return err
-			}
-			return found(c.printAudit(r, len(o.Databases) > 1), slices.ContainsFunc(r.Findings, func(f audit.Finding) bool { return f.Count > 0 }))
+		PreRunE: func(*cobra.Command, []string) error {
+			return c.checkAudit(&o)
 		},
-	}
+	}, func(ctx context.Context, db database, args []string) error {
+		return c.audit(ctx, db, args, &o)
+	})
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.Databases, "database", "d", nil, "`URL` or connection string of a database; repeat it for shards (default: DATABASE_URL, or PGHOST and libpq's other variables)")
-	schemaFlag(cmd, &o.Schema)
-	f.StringVar(&o.Type, "type", "", "`type` of the IDs: "+strings.Join(ids.Names(), ", "))
+	f.StringVar(&o.name, "type", "", "`type` of the IDs: "+strings.Join(ids.Names(), ", "))
 	o.layout.add(cmd)
-	f.StringVar(&o.CreatedAt, "created-at", "", "`column` with the time at which each row was created")
-	c.timeFlag(cmd, &o.Since, "since", "`time` of the first IDs to read")
+	c.timeFlag(cmd, &o.since, "since", "`time` of the first IDs to read")
+	c.timeFlag(cmd, &o.until, "until", "`time` after the last IDs to read")
 	f.StringVar(&o.nodes, "nodes", "", "node `numbers` of programs without a claim, such as 0-31,1023")
-	f.IntVar(&o.Batch, "batch", 10_000, "`number` of rows per statement")
-	f.IntVar(&o.Rate, "rate", 0, "largest `number` of rows per second (default: no limit)")
-	f.IntVar(&o.Examples, "examples", 5, "`number` of examples per finding")
+	f.Int64Var(&o.serialUntil, "serial-until", 0, "largest `key` of a serial column that the table had before (default: none)")
+	f.BoolVar(&o.sql, "sql", false, "print the SQL instead of running it")
 	completeFlag(cmd, "type", ids.Names())
 	return cmd
 }
 
-// checkAudit checks the flags, and sets the options that need parsing.
-func (c *app) checkAudit(o *auditFlags) (err error) {
+// checkAudit checks the flags, and sets layouts.
+func (c *app) checkAudit(o *auditFlags) error {
 	switch {
-	case o.Type != "" && !slices.Contains(ids.Names(), o.Type):
-		return cli.Usagef("--type %q: want %s", o.Type, strings.Join(ids.Names(), ", "))
-	case o.layout.set() && o.Type == "":
+	case o.name != "" && !slices.Contains(ids.Names(), o.name):
+		return cli.Usagef("--type %q: want %s", o.name, strings.Join(ids.Names(), ", "))
+	case o.layout.set() && o.name == "":
 		return cli.Usagef("--epoch and --bits need --type snowflake or snowflake-si")
-	case o.Batch < 1 || o.Batch > 1_000_000:
-		return cli.Usagef("--batch %d: want 1 to 1000000", o.Batch)
-	case o.Rate < 0 || o.Examples < 0:
-		return cli.Usagef("--rate and --examples must not be negative")
+	case o.serialUntil < 0:
+		return cli.Usagef("--serial-until %d: want the largest key of the serial column, or 0 for none", o.serialUntil)
+	case !o.until.IsZero() && o.until.Before(o.since):
+		return cli.Usagef("--until %s: the end is before the start, %s", o.until.Format(time.RFC3339), o.since.Format(time.RFC3339))
 	}
-	if o.Known, err = parseNumbers(o.nodes); err != nil {
+	if _, err := parseNumbers(o.nodes); err != nil || !o.layout.set() {
 		return err
 	}
-	if o.layout.set() {
-		if _, err := c.datedFormat(o.Type, o.layout); err != nil {
-			return err
-		}
-		layouts, err := c.layouts(o.layout, snowflakeBits, snowflakeSIBits)
-		if err != nil {
-			return err
-		}
-		o.Layouts = &layouts
+	if _, err := c.datedFormat(o.name, o.layout); err != nil {
+		return err
 	}
-	if err := (migrations.Config{Schema: o.Schema}).Validate(); err != nil {
-		return invalidConfig(err)
-	}
-	if len(o.Databases) == 0 {
-		o.Databases = []string{""} // of the environment
-	}
-	if o.Rate > 0 {
-		o.Batch = min(o.Batch, o.Rate)
-	}
-	return nil
+	layouts, err := c.layouts(o.layout, snowflakeBits, snowflakeSIBits)
+	o.layouts = &layouts
+	return err
 }
 
 // parseNumbers parses numbers and ranges, such as 0-31,1023.
@@ -136,4 +128,104 @@ func parseNumbers(list string) (map[int]bool, error) {
 		}
 	}
 	return numbers, nil
+}
+
+// audit audits tables, each as TABLE or TABLE.COLUMN.
+func (c *app) audit(ctx context.Context, db database, names []string, o *auditFlags) error {
+	installed, err := migrations.Installed(ctx, db.std, db.Schema)
+	switch {
+	case err == nil:
+		db.Config = installed
+	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrCitusWorker):
+		o.missing = "the database has no installation in schema " + db.Schema
+	case pgerror.State(err) == pgerror.InsufficientPrivilege:
+		o.missing, o.forbidden = "the role lacks USAGE on schema "+db.Schema, true
+		if o.layouts == nil && (o.name == "" || strings.HasPrefix(o.name, "snowflake")) {
+			return fmt.Errorf("%s, so the types and layouts of IDs are unknown; grant the privilege, or pass --type, and --epoch or --bits for a snowflake", o.missing)
+		}
+	default:
+		return err
+	}
+	if o.layouts != nil {
+		db.Snowflake = o.layouts.Snowflake
+		if !o.layouts.SnowflakeSI.BaseClock.IsZero() {
+			db.SnowflakeSI = o.layouts.SnowflakeSI
+		}
+	}
+	var keys []*auditKey
+	for _, name := range names {
+		k, err := db.auditKey(ctx, name, o)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(keys, func(other *auditKey) bool { return other.String() == k.String() }) {
+			return cli.Usagef("column %s is named twice", k)
+		}
+		keys = append(keys, k)
+	}
+	if o.sql {
+		return c.printAuditSQL(keys)
+	}
+	var results []auditResult
+	for _, k := range keys {
+		r, err := db.runAudit(ctx, k)
+		if err != nil {
+			return err
+		}
+		results = append(results, r)
+	}
+	return found(c.printAudit(results), slices.ContainsFunc(results, auditResult.found))
+}
+
+// knownNodes returns the node numbers in the flag, and the ones that programs have claimed or that were reserved, in the
+// pools of the format. If it can't know them, it returns nil and sets unchecked.
+func (db database) knownNodes(ctx context.Context, k *auditKey, o *auditFlags) (known map[int]bool, err error) {
+	known, err = parseNumbers(o.nodes)
+	switch {
+	case err != nil:
+		return nil, err
+	case k.format.Nodes == nil:
+		k.unchecked = k.format.Name + " has no node numbers"
+		return nil, nil
+	case o.missing != "" && !o.forbidden && o.nodes != "":
+		return known, nil
+	case o.missing != "":
+		k.unchecked = o.missing
+		return nil, nil
+	}
+	health := dbhealth.New(db.std, dbhealth.Options{Config: db.Config})
+	pools, err := health.Pools(ctx)
+	numbers, err2 := health.Numbers(ctx, "", -1)
+	switch err = cmp.Or(err, err2); {
+	case pgerror.State(err) == pgerror.InsufficientPrivilege: // the numbers would seem unknown
+		k.unchecked = fmt.Sprintf("the role lacks SELECT on %s.node_status and %[1]s.node_pool", db.Schema)
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	found := o.nodes != ""
+	for _, p := range pools {
+		layout := fmt.Sprint(cli.Cell(p.Layout))
+		// Programs that share a partition claim ranges of its sequence.
+		var partition, ranges int
+		var node func(number int) int
+		if matched, _ := fmt.Sscanf(layout, "sno: partition %d in %d ranges", &partition, &ranges); matched == 2 && k.format.Name == "sno" {
+			node = func(int) int { return partition }
+		} else if pool := dbhealth.FormatOf(db.Config, p.Pool, layout); pool != nil && strings.ReplaceAll(pool.Name, "_", "-") == k.format.Name {
+			node = pool.Node
+		} else {
+			continue
+		}
+		found = true
+		for _, n := range numbers {
+			if n.Pool == p.Pool {
+				known[node(n.Number)] = true
+			}
+		}
+	}
+	if !found {
+		k.unchecked = "no pool of node numbers has the layout of " + k.format.Name
+		return nil, nil
+	}
+	return known, nil
 }

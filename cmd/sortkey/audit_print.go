@@ -1,166 +1,115 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/dustin/go-humanize"
-	"github.com/dustin/go-humanize/english"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-	"github.com/sortkey/sortkey/cmd/sortkey/internal/audit"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
+	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 )
 
-// auditTop is the number of nodes and days in the tables.
-const auditTop = 10
+// An auditResult is the result for a column.
+type auditResult struct {
+	Table    string         `json:"table"`
+	Column   string         `json:"column"`
+	Type     string         `json:"type"`
+	Rows     int64          `json:"rows"` // without nulls
+	Nulls    int64          `json:"nulls"`
+	Serial   int64          `json:"serial"` // up to --serial-until
+	First    *ids.Time      `json:"first"`  // null without an ID, and for a spread64
+	Last     *ids.Time      `json:"last"`
+	Findings []auditFinding `json:"findings"`
+	Versions []auditVersion `json:"versions,omitempty"` // of UUIDs
+	Hidden   bool           `json:"row_level_security"` // can hide rows from the role
+}
 
-// printAudit prints the result. databases is set if there are several.
-func (c *app) printAudit(r *audit.Result, databases bool) error {
-	if c.JSON() {
-		return c.PrintJSON(r)
-	}
-	name := func(p audit.Place) string {
-		if databases {
-			return p.Database + ": " + p.Table + "." + p.Column
-		}
-		return p.Table + "." + p.Column
-	}
-	var columns, findings []table.Row
-	for _, t := range r.Tables {
-		row := table.Row{name(t.Place), t.Type, humanize.Comma(t.Rows), humanize.Comma(t.Nulls)}
-		if t.First != nil {
-			row = append(row, stamp(t.First.Time), stamp(t.Last.Time))
-		}
-		columns = append(columns, row)
-	}
-	for _, f := range r.Findings {
-		row := table.Row{f.Finding, "-", ""}
-		if f.Checked {
-			row[1] = humanize.Comma(f.Count)
-		}
-		if f.Count > 0 {
-			row[1] = cli.Painted{Color: text.FgRed, Text: humanize.Comma(f.Count)}
-		}
-		var lines []string
-		for _, e := range f.Examples {
-			lines = append(lines, describeExample(e, f.Finding, name))
-		}
-		if f.More && len(lines) > 0 {
-			lines = append(lines, "...")
-		}
-		for _, reason := range f.Reasons {
-			lines = append(lines, "not checked: "+reason)
-		}
-		if len(lines) == 0 {
-			lines = []string{""}
-		}
-		for i, line := range lines {
-			if i > 0 {
-				row = table.Row{"", "", ""}
+// An auditFinding is the result of a check.
+type auditFinding struct {
+	Finding string  `json:"finding"`
+	Count   *int64  `json:"count"` // null if it wasn't checked
+	Example *string `json:"example"`
+	Note    string  `json:"note,omitempty"`
+}
+
+// An auditVersion is a version of UUIDs with its rows.
+type auditVersion struct {
+	Version string `json:"version"`
+	Rows    int64  `json:"rows"`
+}
+
+// found reports whether there is a finding.
+func (r auditResult) found() bool {
+	return slices.ContainsFunc(r.Findings, func(f auditFinding) bool { return f.Count != nil && *f.Count > 0 })
+}
+
+// printAuditSQL prints the statements.
+func (c *app) printAuditSQL(keys []*auditKey) error {
+	separator := ""
+	for _, k := range keys {
+		for _, sql := range []string{k.counts, k.duplicates} {
+			if sql == "" {
+				continue
 			}
-			row[2] = line
-			findings = append(findings, row)
+			if err := c.Print(map[string]string{"column": k.String(), "sql": sql}, "%s-- %s\n%s;\n", separator, cli.Printable(k.String()), sql); err != nil {
+				return err
+			}
+			separator = "\n"
 		}
-	}
-	var versions, days []share
-	for _, v := range r.Versions {
-		versions = append(versions, share{table.Row{v.Version}, v.Rows, ""})
-	}
-	for _, d := range r.Days {
-		days = append(days, share{table.Row{d.Day}, d.Rows, ""})
-	}
-	for i, t := range []struct {
-		header table.Row
-		rows   []table.Row
-	}{
-		{table.Row{"COLUMN", "TYPE", "ROWS", "NULLS", "FIRST", "LAST"}, columns},
-		{table.Row{"FINDING", "COUNT", "EXAMPLES"}, findings},
-		{table.Row{"TYPE", "NODE", "ROWS", "SHARE", ""}, shareRows("other", nodeShares(r.Nodes))},
-		{table.Row{"UUID VERSION", "ROWS", "SHARE"}, shareRows("other version", versions)},
-		{table.Row{"DAY", "ROWS", "SHARE"}, shareRows("other day", days)},
-	} {
-		if i > 0 && len(t.rows) > 0 {
-			fmt.Fprintln(c.Out)
-		}
-		if err := c.PrintTable(t.header, t.rows); err != nil {
-			return err
-		}
-	}
-	if n := len(r.Days); n > auditTop {
-		fmt.Fprintf(c.Out, "\nThe days are from %s to %s.\n", r.Days[0].Day, r.Days[n-1].Day)
-	}
-	for _, p := range r.Hidden {
-		fmt.Fprintf(c.Out, "\nRow-level security can hide rows of %s from the role.\n", name(p))
 	}
 	return nil
 }
 
-// describeExample returns an example for the table of findings.
-func describeExample(e audit.Example, finding string, name func(audit.Place) string) string {
-	var names []string
-	for _, p := range e.Places {
-		names = append(names, name(p))
-	}
-	s := e.Key
-	switch finding {
-	case "future":
-		s += " of " + stamp(e.Time.Time)
-	case "apart":
-		s += " of " + stamp(e.Time.Time) + ", but created at " + e.CreatedAt
-	case "unknown_node":
-		s += " of node " + strconv.Itoa(*e.Node)
-	}
-	if e.Rows > 1 {
-		s += fmt.Sprintf(", %d times", e.Rows)
-	}
-	return s + " in " + strings.Join(names, ", ")
-}
-
-// A share is a row of a table that counts rows.
-type share struct {
-	label table.Row
-	rows  int64
-	note  string
-}
-
-func nodeShares(nodes []audit.Node) (all []share) {
-	for _, n := range nodes {
-		s := share{table.Row{n.Type, n.Node}, n.Rows, ""}
-		if n.Known != nil && !*n.Known {
-			s.note = "unknown"
+func (c *app) printAudit(results []auditResult) error {
+	var findings, versions []table.Row
+	hidden := ""
+	err := cli.PrintRows(c.Terminal, results, table.Row{"Column", "Type", "Rows", "Nulls", "Serial", "First", "Last"}, func(r auditResult) table.Row {
+		name := r.Table + "." + r.Column
+		for _, f := range r.Findings {
+			findings = append(findings, f.row(name))
 		}
-		all = append(all, s)
+		for _, v := range r.Versions {
+			versions = append(versions, table.Row{name, v.Version, humanize.Comma(v.Rows)})
+		}
+		if r.Hidden {
+			hidden += fmt.Sprintf("\nRow-level security can hide rows of %s from the role.\n", cli.Printable(name))
+		}
+		row := table.Row{name, r.Type, humanize.Comma(r.Rows), humanize.Comma(r.Nulls), humanize.Comma(r.Serial)}
+		if r.First != nil {
+			row = append(row, stamp(r.First.Time), stamp(r.Last.Time))
+		}
+		return row
+	})
+	if err != nil || c.JSON() {
+		return err
 	}
-	return all
+	fmt.Fprintln(c.Out)
+	if err := c.PrintTable(table.Row{"Column", "Finding", "Count", "Example"}, findings); err != nil {
+		return err
+	}
+	if versions != nil {
+		fmt.Fprintln(c.Out)
+	}
+	if err := c.PrintTable(table.Row{"Column", "UUID version", "Rows"}, versions); err != nil {
+		return err
+	}
+	return c.note("%s", hidden)
 }
 
-// shareRows returns the shares with the most rows, in their order, and the others together.
-func shareRows(other string, all []share) (result []table.Row) {
-	var total int64
-	order := make([]int, len(all))
-	for i, s := range all {
-		order[i] = i
-		total += s.rows
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(all[j].rows, all[i].rows) })
-	keep, others := order[:min(auditTop, len(order))], order[min(auditTop, len(order)):]
-	slices.Sort(keep)
-	add := func(s share) {
-		result = append(result, append(s.label, humanize.Comma(s.rows), fmt.Sprintf("%.1f%%", 100*float64(s.rows)/float64(max(total, 1))), s.note))
-	}
-	for _, i := range keep {
-		add(all[i])
-	}
-	if len(others) > 0 {
-		rest := share{label: table.Row{english.Plural(len(others), other, ""), ""}[:len(all[0].label)]}
-		for _, i := range others {
-			rest.rows += all[i].rows
+// row returns the finding as a row of a table.
+func (f auditFinding) row(column string) table.Row {
+	var count any = "-"
+	if f.Count != nil {
+		count = humanize.Comma(*f.Count)
+		if *f.Count > 0 {
+			count = cli.Painted{Color: text.FgRed, Text: humanize.Comma(*f.Count)}
 		}
-		add(rest)
 	}
-	return result
+	example := fmt.Sprint(cli.Cell(f.Example))
+	if example != "" && f.Note != "" {
+		example += "; "
+	}
+	return table.Row{column, f.Finding, count, example + f.Note}
 }

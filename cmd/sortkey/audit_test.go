@@ -1,11 +1,6 @@
 package main
 
-import (
-	"testing"
-
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/sortkey/sortkey/cmd/sortkey/internal/audit"
-)
+import "testing"
 
 func TestAuditUsage(t *testing.T) {
 	checkUsage(t, "audit", []usageTest{
@@ -14,27 +9,11 @@ func TestAuditUsage(t *testing.T) {
 		{"orders --database ://", "cannot parse"},
 		{"orders --type snowflakes", `--type "snowflakes": want snowflake, snowflake-si, uid60, spread64, sno, uuid7`},
 		{"orders --epoch 2020-01-01", "--epoch and --bits need --type"},
-		{"orders --batch 0", "--batch 0: want 1 to 1000000"},
-		{"orders --rate -1", "must not be negative"},
 		{"orders --nodes 1,", `--nodes "1,": want numbers and ranges from 0 to 65535, such as 0-31,1023`},
 		{"orders --nodes 7-1", "want numbers and ranges"},
 		{"orders --nodes -1", "want numbers and ranges"},
 		{"orders --nodes 65536", "want numbers and ranges"},
-		{"orders --examples -1", "must not be negative"},
+		{"orders --serial-until -1", "--serial-until -1: want the largest key of the serial column"},
+		{"orders --since 2026-02-01 --until 2026-01-01", "--until 2026-01-01T00:00:00Z: the end is before the start"},
 	})
-}
-
-// The tables show the nodes and days with the most rows, in order, and sum the others up.
-func TestAuditTop(t *testing.T) {
-	var nodes []audit.Node
-	for i := range 15 {
-		nodes = append(nodes, audit.Node{Type: "sno", Node: i, Rows: int64(i)})
-	}
-	rows := shareRows("other", nodeShares(nodes))
-	if len(rows) != auditTop+1 || rows[0][1] != 5 || rows[9][1] != 14 || rows[10][0] != "5 others" || rows[10][1] != "" || rows[10][2] != "10" || rows[10][3] != "9.5%" {
-		t.Errorf("got %v", rows)
-	}
-	if rows := shareRows("other day", []share{{table.Row{"2026-01-01"}, 3, ""}}); len(rows) != 1 || rows[0][2] != "100.0%" {
-		t.Errorf("got %v", rows)
-	}
 }

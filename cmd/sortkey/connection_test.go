@@ -177,17 +177,6 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
-// TestLostShard checks that audit, which can have several databases, names the right one.
-func TestLostShard(t *testing.T) {
-	address := fakeServer(t, login)
-	url := "postgres://app:SECRET@" + address
-	_, errs, code := execute(t, "", "audit", "orders", "--database", url+"/one", "--database", url+"/two")
-	want := "sortkey: lost the connection to " + address + " as app, database one: "
-	if code != exitError || !strings.HasPrefix(errs, want) {
-		t.Errorf("code %d, errors %q; want %q", code, errs, want)
-	}
-}
-
 type brokenWriter struct{ err error }
 
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }

@@ -106,6 +106,9 @@ first: their IDs are lost.`, rekey.Abort),
 		c.rekeyStatusCommand())
 }
 
+// progressInterval is the time between lines of progress.
+const progressInterval = 5 * time.Second
+
 // rekeyProgress returns a function that prints the actions that have ended, and every few
 // seconds how far an action is.
 func (c *app) rekeyProgress() func(rekey.Progress) {
@@ -123,7 +126,7 @@ func (c *app) rekeyProgress() func(rekey.Progress) {
 			began, shown = now, now
 			return
 		}
-		if now.Sub(shown) < cli.ProgressInterval {
+		if now.Sub(shown) < progressInterval {
 			return
 		}
 		shown = now

@@ -111,7 +111,7 @@ func interrupt(t *testing.T, probe *pgx.Conn, c *exec.Cmd, end func() result) {
 	pgtest.Must(t, c.Process.Signal(syscall.SIGINT))
 	r := end()
 	wantFailure(t, r, 130)
-	wantMatch(t, r.errs, `\A(.* rows.*\n)*sortkey: interrupted\n\z`) // on a slow machine, an audit prints progress
+	wantSame(t, r.errs, "sortkey: interrupted\n")
 	pgtest.Eventually(t, "the command has no session", func() error {
 		if s := sessions(t, probe, "true"); len(s) > 0 {
 			return fmt.Errorf("sessions %q", s)
@@ -154,39 +154,14 @@ func TestInterrupt(t *testing.T) {
 			wantSteps()
 		})
 
-		// Between the batches of an audit, there is no transaction.
 		t.Run("audit", func(t *testing.T) {
-			db.Exec(t, "CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g FROM generate_series(1, 20000) g")
-			slow := func() (c *exec.Cmd, end func() result) {
-				c = command(t, db, "audit big --type snowflake --rate 100")
-				end = start(t, c)
-				awaitSession(t, probe, readsBatches)
-				return c, end
-			}
-			c, end := slow()
-			awaitSession(t, probe, readsBatches+" AND state = 'idle'")
-			interrupt(t, probe, c, end)
-
-			c, end = slow()
+			db.Exec(t, "CREATE TABLE big (id bigint PRIMARY KEY)")
 			defer hold(t, db, "LOCK TABLE big")()
-			awaitSession(t, probe, readsBatches+" AND "+waits)
+			c := command(t, db, "audit big --type snowflake")
+			end := start(t, c)
+			awaitSession(t, probe, waits)
 			interrupt(t, probe, c, end)
 		})
-	})
-}
-
-// Progress is a line on a terminal, too, before the message of an interrupt.
-func TestInterruptOnTerminal(t *testing.T) {
-	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, "CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g FROM generate_series(1, 20000) g; ANALYZE big")
-		audit := command(t, db, "audit big --type snowflake --rate 1000")
-		var out strings.Builder
-		audit.Stdout = &out
-		shown, code := onTerminal(t, audit, "rows/s", ctrlC)
-		lines := strings.Split(shown, "\n")
-		if code != 130 || out.Len() > 0 || len(lines) != 3 || !strings.Contains(lines[0], " of about 20,000 rows (") || lines[1] != "^Csortkey: interrupted" || lines[2] != "" {
-			t.Errorf("code %d, output %q, screen %q", code, out.String(), lines)
-		}
 	})
 }
 

@@ -22,7 +22,7 @@ func TestSearchPath(t *testing.T) {
 		pgtest.Must(t, os.WriteFile(spec, []byte(`{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`), 0o644))
 		finds := func(db *pgtest.DB, schema string) {
 			t.Helper()
-			wantSame(t, audit(t, db, 0, "orders.id --type snowflake").Tables[0].Table, schema+".orders")
+			wantSame(t, audit(t, db, 0, "orders.id --type snowflake --serial-until 9")["table"], any(schema+".orders"))
 			wantMatch(t, must(t, db, "rekey inspect "+spec), `^`+schema+`\.orders `)
 			wantMatch(t, must(t, db, "partitions run --dry-run events"), `create `+schema+`\.events_`)
 			wantMatch(t, must(t, db, "partitions run events"), `create `+schema+`\.events_`)

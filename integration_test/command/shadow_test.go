@@ -36,7 +36,7 @@ func TestShadowedFunctions(t *testing.T) {
 			}
 		}
 		for _, args := range []string{
-			"migrate up", "migrate status", "migrate check", "partitions run --dry-run", "partitions run", "partitions list", "partitions list events", "audit events --created-at at",
+			"migrate up", "migrate status", "migrate check", "partitions run --dry-run", "partitions run", "partitions list", "partitions list events", "audit events --type snowflake",
 			"audit event", "nodes list", "nodes list snowflake", "nodes list snowflake 1023", "nodes reserve snowflake", "nodes release snowflake 1022", "doctor", "migrate down --yes",
 		} {
 			r := sortkey(t, db, args)

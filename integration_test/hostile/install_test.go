@@ -21,7 +21,7 @@ import (
 var (
 	readers = []call{
 		sortkey("migrate status"), sortkey("migrate check"), sortkey("doctor"), sortkey("nodes list --all"), sortkey("partitions list"), sortkey("rekey status"), sortkey("rekey inspect {spec}"),
-		sortkey("audit shop.orders --type snowflake"), status, readConfig, check, checkDefaults, checkOwner, scrape, planPartitions,
+		sortkey("audit shop.orders --type snowflake --serial-until 9"), status, readConfig, check, checkDefaults, checkOwner, scrape, planPartitions,
 	}
 	status     = library("Status", func(ctx context.Context, db *sql.DB) error { _, err := migrations.Status(ctx, db, config); return err })
 	readConfig = library("Installed", func(ctx context.Context, db *sql.DB) error {
@@ -334,10 +334,10 @@ func TestSettings(t *testing.T) {
 		traps = append(traps, trap{name: of, bare: true, names: names, steps: []step{
 			mallory(shadows), settings(target, append(unusual, path, "SET role = {mallory}")...),
 			// The command resets the role. The library works on the sessions of its caller.
-			allowed(sortkey("migrate up"), sortkey("migrate check"), sortkey("doctor"), sortkey("nodes list"), sortkey("audit shop.orders --type snowflake"), sortkey("partitions run")), calls(up, down),
+			allowed(sortkey("migrate up"), sortkey("migrate check"), sortkey("doctor"), sortkey("nodes list"), sortkey("audit shop.orders --type snowflake --serial-until 9"), sortkey("partitions run")), calls(up, down),
 			settings(target, "RESET role"), allowed(up), calls(readers...),
 			allowed(sortkey("rekey inspect {spec} --sql"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract --yes")),
-			calls(sortkey("audit orders --type snowflake"), sortkey("partitions run"), maintain), refused(removal...),
+			calls(sortkey("audit orders --type snowflake --serial-until 9"), sortkey("partitions run"), maintain), refused(removal...),
 		}}, trap{name: "read-only " + of, names: []string{"read-only transaction", "shop.orders", "server-read-only"}, steps: []step{
 			settings(target, "SET default_transaction_read_only = on"),
 			calls(readers...), calls(sortkey("nodes reserve snowflake 5"), sortkey("partitions run"), sortkey("migrate up"), up, maintain), refused(removal...), refused(sortkey("rekey expand {spec}")),
@@ -349,7 +349,7 @@ func TestSettings(t *testing.T) {
 			CREATE FUNCTION mallory.pg_is_in_recovery() RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN pg_catalog.pg_is_in_recovery(); END';
 			CREATE FUNCTION mallory.set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN pg_catalog.set_config($1, $2, $3); END'`),
 		settings("DATABASE {db}", "SET search_path = mallory, pg_catalog"),
-		allowed(sortkey("audit shop.orders --type snowflake"), sortkey("doctor"), sortkey("partitions run")), withAttributes(allowed(sortkey("doctor"))), calls(readers...),
+		allowed(sortkey("audit shop.orders --type snowflake --serial-until 9"), sortkey("doctor"), sortkey("partitions run")), withAttributes(allowed(sortkey("doctor"))), calls(readers...),
 	}})
 	springs(t, traps)
 }

@@ -71,7 +71,7 @@ func TestTables(t *testing.T) {
 		{name: "readers", names: names, steps: append(steps[:len(steps):len(steps)],
 			allowed(sortkey("doctor"), sortkey("doctor -o json"), scrape, sortkey("partitions list"), sortkey("partitions list -o json"), planPartitionsInSQL),
 			asService(allowed(sortkey("doctor"), scrape, checkOwner), calls(checkDefaults)),
-			refused(audits...), calls(sortkey("audit mallory.t1 --type snowflake --created-at at -o json"), sortkey("migrate check"), sortkey("audit shop.orders --type snowflake")))},
+			refused(audits...), calls(sortkey("audit mallory.t1 --type snowflake -o json"), sortkey("migrate check"), sortkey("audit shop.orders --type snowflake --serial-until 9")))},
 		{name: "writers", names: names, steps: append(steps[:len(steps):len(steps)],
 			admin(strings.ReplaceAll(managed, "shop.events", "shop.others")), refused(named...), calls(sortkey("partitions run --dry-run"), sortkey("partitions run"), maintain, statement("CALL sortkey.maintain_partitions()"), sortkey("rekey inspect {spec}")),
 			// The administrator's own table was maintained.

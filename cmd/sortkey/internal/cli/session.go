@@ -164,14 +164,6 @@ func (p *Pool) inPath(ctx context.Context, f func(pgx.Tx) error) error {
 	})
 }
 
-// SearchPath returns the schemas in which the user means names, with the implicit ones.
-func (p *Pool) SearchPath(ctx context.Context) (schemas []string, err error) {
-	err = p.inPath(ctx, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, "SELECT pg_catalog.current_schemas(true)::pg_catalog.text[]").Scan(&schemas)
-	})
-	return schemas, err
-}
-
 // Qualified returns the name of a table with its schema, quoted as in SQL. name is as in SQL, with
 // or without a schema. If there is no such table, Qualified returns name.
 func (p *Pool) Qualified(ctx context.Context, name string) (qualified string, err error) {
