@@ -109,7 +109,7 @@ func (b *badInputs) error(typeName, form string) error {
 	}
 	err := ids.NotID(list, typeName, form)
 	if typeName+form == "" {
-		err = fmt.Errorf("%w; or an ID of another maker: %s", err, ids.ForeignTexts)
+		err = fmt.Errorf("%w; or a ULID", err)
 	}
 	return err
 }

@@ -20,8 +20,7 @@ func (c *app) inspectCommand() *cobra.Command {
 		Short: "Print the type, time, node number and other forms of IDs",
 		Long: `Inspect prints the parts and all forms of each ID. It recognizes
 ` + ids.Texts + `.
-It also names IDs of other makers, with their time:
-` + ids.ForeignTexts + `.
+It also names ULIDs, with their time.
 
 If an input can be an ID of several types, Inspect prints all of them, the one
 whose time is nearest to now first. It calls a type implausible if its time is

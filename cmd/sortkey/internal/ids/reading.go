@@ -21,9 +21,6 @@ any of these texts behind the prefix of a typed key (ord_...), and the 8, 10 or
 16 bytes of an ID as 0x..., \x... or plain hex digits (digits without a letter
 are a decimal: put 0x before them, or pass --from hex)`
 
-// ForeignTexts describes the inputs of other makers that Find recognizes.
-const ForeignTexts = "ULIDs, KSUIDs, xids and ObjectIds"
-
 // A Reading is one meaning of an input.
 type Reading struct {
 	Title  string
