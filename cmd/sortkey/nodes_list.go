@@ -22,8 +22,8 @@ func (c *app) nodesListCommand() *cobra.Command {
 		Short: "List pools, the numbers of a pool, or a number",
 		Long: `List prints the pools of node numbers, and below them the results of doctor
 about them. With POOL, it prints the numbers of the pool that are held or
-reserved or were claimed before. With NUMBER, it prints one number, its fields in
-IDs, and the defaults of this database that use it.
+reserved or were claimed before. With NUMBER, it prints one number, and below it its
+fields in IDs and the defaults of this database that use it.
 
     AHEAD   free numbers with a high-water mark ahead of the server's clock
     FENCE   the end of the wait after a failover: until then, the server grants
@@ -109,6 +109,10 @@ func (c *app) listNumbers(ctx context.Context, db database, args []string) error
 	if err != nil {
 		return err
 	}
+	return c.printNumbers(numbers)
+}
+
+func (c *app) printNumbers(numbers []dbhealth.Number) error {
 	header := table.Row{"Pool", "Number", "State", "Holder", "Claimed", "Expires", "Mark", "Mark ahead", "Term", "Note"}
 	return cli.PrintRows(c.Terminal, numbers, header, func(l dbhealth.Number) table.Row {
 		var mark, ahead any = "", ""

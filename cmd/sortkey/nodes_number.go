@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
 	"github.com/sortkey/sortkey/internal/dbhealth"
@@ -83,6 +81,7 @@ func (db database) node(ctx context.Context, pool string, number int) (node, err
 	return l, err
 }
 
+// listNumber prints a number as in the list of its pool, and below it its fields in IDs and the defaults that use it.
 func (c *app) listNumber(ctx context.Context, db database, pool string, number int) error {
 	l, err := db.node(ctx, pool, number)
 	if err != nil {
@@ -91,47 +90,20 @@ func (c *app) listNumber(ctx context.Context, db database, pool string, number i
 	if c.JSON() {
 		return c.PrintJSON(l)
 	}
-	pool, mark := l.Pool, "never used by a program"
-	if l.Size != nil {
-		pool = fmt.Sprintf("%s (%d numbers)", l.Pool, *l.Size)
+	if err := c.printNumbers([]dbhealth.Number{l.Number}); err != nil {
+		return err
 	}
-	if l.Mark != nil {
-		mark = fmt.Sprintf("%s (%s)", l.Mark.Stamp(), markAheadText(l.Number))
+	lines := ""
+	if l.fields != "" {
+		lines = "\nin IDs: " + l.fields + "\n"
 	}
-	var ttl any = ""
-	if l.TTL != nil {
-		ttl = time.Duration(*l.TTL * float64(time.Second))
-	}
-	at := func(t *dbhealth.Moment) string {
-		if l.Holder == nil || t == nil {
-			return ""
-		}
-		return fmt.Sprintf("%s (%s)", t.Stamp(), t.From(l.Now))
-	}
-	rows := []table.Row{
-		{"Pool", pool},
-		{"Layout", cli.Cell(l.Layout)},
-		{"Number", l.Number.Number},
-		{"In IDs", l.fields},
-		{"State", l.State},
-		{"Reserved for", cli.Cell(l.Note)},
-		{"Holder", cli.Cell(l.Holder)},
-		{"TTL", ttl},
-		{"Claimed", at(l.ClaimedAt)},
-		{"Renewed", at(l.RenewedAt)},
-		{"Expires", at(l.ExpiresAt)},
-		{"High-water mark", mark},
-		{"Claims so far", l.Term},
-	}
-	label := "Used by"
 	const shown = 10 // each partition has its own default
 	for i, d := range l.Defaults {
 		if i == shown {
-			rows = append(rows, table.Row{"", fmt.Sprintf("(and %d more)", len(l.Defaults)-shown)})
+			lines += fmt.Sprintf("(and %d more)\n", len(l.Defaults)-shown)
 			break
 		}
-		rows = append(rows, table.Row{label, fmt.Sprintf("%s %s, default %s", d.Kind, d.Name, d.Expression)})
-		label = ""
+		lines += fmt.Sprintf("used by %s %s, default %s\n", d.Kind, cli.Printable(d.Name), cli.Printable(d.Expression))
 	}
-	return c.PrintBlock(rows)
+	return c.note("%s", lines)
 }

@@ -97,7 +97,7 @@ func TestNodesList(t *testing.T) {
 		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = NULL, expires_at = 'infinity', ttl = NULL, mark = 9223372036854775806 WHERE number = 0")
 		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = '-infinity', expires_at = NULL WHERE number = 1")
 		wantMatch(t, must(t, db, "nodes list snowflake"), `^snowflake 0 held orders 1 infinity infinity infinity 1$`, `^snowflake 1 free orders 2 -infinity .* UTC `)
-		wantMatch(t, must(t, db, "nodes list snowflake 0"), `^Expires infinity \(infinity\)$`, `^High-water mark infinity \(infinity\)$`)
+		wantMatch(t, must(t, db, "nodes list snowflake 0"), `^snowflake 0 held orders 1 infinity infinity infinity 1$`, `^in IDs: datacenter 0, worker 0$`)
 		must(t, db, "nodes list snowflake 1")
 		wantFields(t, objects(t, must(t, db, "nodes list snowflake -o json"))[0], `{"expires_at": "infinity", "mark": "infinity", "claimed_at": null, "mark_ahead_seconds": null}`)
 		sortkey(t, db, "doctor")
@@ -109,16 +109,14 @@ func TestNodesShow(t *testing.T) {
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1023)); CREATE TABLE u (id bigint DEFAULT sortkey.next_spread64(162))`)
 		wantMatch(t, must(t, db, "nodes list snowflake 1023"), // before the first claim
-			`^Pool snowflake$`, `^Number 1023$`, `^In IDs datacenter 31, worker 31$`, `^State free$`, `^High-water mark never used by a program$`,
-			`^Used by column public\.t\.id, default sortkey\.next_snowflake\(1023\)$`)
+			`^snowflake 1023 free 0$`, `^in IDs: datacenter 31, worker 31$`, `^used by column public\.t\.id, default sortkey\.next_snowflake\(1023\)$`)
 		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
 		claim(t, db, nodelease.ForSpread64(2), nodelease.Options{})
 		claim(t, db, nodelease.Pool{Name: "own", Size: 3, Layout: "of a program"}, nodelease.Options{})
 		db.Exec(t, "SELECT sortkey.reserve_node('spread64', 162, 'imports')")
 
 		wantMatch(t, must(t, db, "nodes list snowflake 0"),
-			`^Pool snowflake \(1024 numbers\)$`, `^Layout snowflake: epoch`, `^State held$`, `^Holder orders 1$`, `^TTL 10m0s$`,
-			`^Claimed .* UTC \((now|\d+ seconds? ago)\)$`, `^Renewed .* UTC \((now|\d+ seconds? ago)\)$`, `^Expires .* UTC \(\d+ minutes from now\)$`, `^High-water mark .* UTC \(\+\d+m\d+s\)$`, `^Claims so far 1$`)
+			`^snowflake 0 held orders 1 (now|\d+ seconds? ago) \d+ minutes from now .* UTC \+\d+m\d+s 1$`, `^in IDs: datacenter 0, worker 0$`)
 		for _, args := range []string{"spread64 162", "spread64-2 10"} {
 			got := objects(t, must(t, db, "nodes list -o json "+args))[0]
 			wantFields(t, got, `{"pool": "spread64-2", "number": 10, "state": "reserved", "note": "imports"}`)
@@ -129,10 +127,10 @@ func TestNodesShow(t *testing.T) {
 		}
 		db.Exec(t, `CREATE TABLE p (id bigint DEFAULT sortkey.next_snowflake(7)) PARTITION BY RANGE (id);
 			DO $$ BEGIN FOR i IN 1..11 LOOP EXECUTE format('CREATE TABLE p%s PARTITION OF p FOR VALUES FROM (%1$s) TO (%s)', i, i + 1); END LOOP; END $$`)
-		if out := must(t, db, "nodes list snowflake 7"); strings.Count(out, "default sortkey") != 10 || !strings.Contains(out, "  (and 2 more)\n") {
+		if out := must(t, db, "nodes list snowflake 7"); strings.Count(out, "default sortkey") != 10 || !strings.Contains(out, "\n(and 2 more)\n") {
 			t.Errorf("with 12 defaults: got\n%s", out)
 		}
-		if out := must(t, db, "nodes list own 2"); strings.Contains(out, "In IDs") || !strings.Contains(out, "of a program") {
+		if out := must(t, db, "nodes list own 2"); strings.Contains(out, "in IDs") || !strings.Contains(out, "own   ") {
 			t.Errorf("a pool of another layout: got\n%s", out)
 		}
 		for args, want := range map[string]string{
@@ -204,7 +202,7 @@ func TestNodesReserveOfOthers(t *testing.T) {
 		// A reservation of an older installation.
 		db.Exec(t, "INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')")
 		out := must(t, db, "nodes list snowflake 1024")
-		wantMatch(t, out, `^In IDs out of range; want 0 to 1023$`, `^State reserved$`)
+		wantMatch(t, out, `^snowflake 1024 reserved 0 x$`, `^in IDs: out of range; want 0 to 1023$`)
 		must(t, db, "nodes release snowflake 1024")
 
 		pool := nodelease.Pool{Name: "own", Size: 2, Layout: "of a program"}
@@ -233,7 +231,7 @@ func TestNodesUnused(t *testing.T) {
 		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.SnowflakeConfig{}, nodelease.Options{})
 		pgtest.Must(t, err)
 		pgtest.Must(t, ids.Close())
-		wantMatch(t, must(t, db, "nodes list snowflake 0"), `^High-water mark never used by a program$`, `^Claims so far 1$`)
+		wantMatch(t, must(t, db, "nodes list snowflake 0"), `^snowflake 0 free 1$`)
 		wantMatch(t, must(t, db, "nodes list snowflake"), `^snowflake 0 free 1$`)
 	})
 }
