@@ -53,7 +53,7 @@ func (f *databaseFlags) command(cmd *cobra.Command, do databaseFunc, privileges 
 		if err == nil {
 			err = do(ctx, db, args)
 		}
-		return db.explain(ctx, cli.ExplainLost(err, pool.Config().ConnConfig), privileges...)
+		return db.explain(ctx, cli.ExplainLost(err), privileges...)
 	}
 	return cmd
 }

@@ -17,23 +17,22 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// Errors of the connection have the address and the server's reason, and not the
-// password.
+// Errors of the connection have the server's reason, and not the password.
 func TestConnectionErrors(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		u, err := url.Parse(db.URL)
 		pgtest.Must(t, err)
-		place := "sortkey: connect to " + u.Host + " as " + u.User.Username() + ", database "
 		for _, tt := range []struct {
 			change func(*url.URL)
-			want   string
+			want   []string
 		}{
-			{func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "hunter2") }, db.Name + ": FATAL: password authentication failed"},
-			{func(u *url.URL) { u.Path = "/missing" }, `missing: FATAL: database "missing" does not exist (SQLSTATE 3D000); check the name`},
+			{func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "hunter2") }, []string{"FATAL: password authentication failed", "; check the user and the password"}},
+			{func(u *url.URL) { u.Path = "/missing" }, []string{`FATAL: database "missing" does not exist (SQLSTATE 3D000)`}},
 		} {
 			r := sortkey(t, withURL(t, db, tt.change), "migrate status")
-			if r.code != 2 || !strings.HasPrefix(r.errs, place+tt.want) || strings.Contains(r.errs, "tls") || strings.Contains(r.errs, "hunter2") {
-				t.Errorf("got %+v, want %s", r, place+tt.want)
+			wantFailure(t, r, 2, append(tt.want, u.Host)...)
+			if strings.Contains(r.errs, "hunter2") {
+				t.Errorf("got %+v", r)
 			}
 		}
 	})

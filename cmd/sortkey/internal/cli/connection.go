@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -109,8 +108,8 @@ func Config(url string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// ExplainLost adds the address, the user and the database to the error of a lost connection.
-func ExplainLost(err error, config *pgx.ConnConfig) error {
+// ExplainLost adds to the error of a lost connection what to check.
+func ExplainLost(err error) error {
 	var failed *pgconn.ConnectError
 	var server *pgconn.PgError
 	if errors.As(err, &failed) || errors.As(err, &server) || !slices.ContainsFunc([]error{
@@ -118,63 +117,42 @@ func ExplainLost(err error, config *pgx.ConnConfig) error {
 	}, func(lost error) bool { return errors.Is(err, lost) }) {
 		return err
 	}
-	return fmt.Errorf("lost the connection to %s: %w; check the log of the server", target(&config.Config), err)
+	return fmt.Errorf("lost the connection to the server: %w; check its log", err)
 }
 
-// ExplainFailed adds the same to the error of a failed connection, and what to check.
+// ExplainFailed adds to the error of a failed connection where a password can be. If the server names a setting, which can
+// be a part of the password, it returns another error.
 func ExplainFailed(err error) error {
 	var failed *pgconn.ConnectError
 	if !errors.As(err, &failed) {
 		return err
 	}
-	cause := lastCause(failed.Unwrap(), failed.Config)
-	return fmt.Errorf("connect to %s: %w%s", target(failed.Config), cause, remedy(cause))
-}
-
-// target describes the destination of a connection.
-func target(config *pgconn.Config) string {
-	_, address := pgconn.NetworkAddress(config.Host, config.Port)
-	addresses := []string{address}
-	for _, fallback := range config.Fallbacks {
-		if _, address := pgconn.NetworkAddress(fallback.Host, fallback.Port); !slices.Contains(addresses, address) {
-			addresses = append(addresses, address)
-		}
-	}
-	database := config.Database
-	if database == "" {
-		database = config.User // as in libpq
-	}
-	return fmt.Sprintf("%s as %s, database %s", strings.Join(addresses, " or "), config.User, database)
-}
-
-// lastCause returns the most relevant of the errors of a connection's attempts: the
-// server's last error, or else the last error. pgx makes an attempt per address, and with
-// sslmode=prefer first with TLS and then without.
-func lastCause(err error, config *pgconn.Config) error {
-	var list interface {
-		error
-		Unwrap() []error
-	}
-	if !errors.As(err, &list) {
-		return err
-	}
-	attempts := list.Unwrap()
-	for _, attempt := range slices.Backward(attempts) {
-		var server *pgconn.PgError
-		if !errors.As(attempt, &server) {
-			continue
-		}
-		if namesSetting(server, config) { // which can be a part of the password
+	hint := ""
+	for _, server := range serverErrors(failed) {
+		switch {
+		case namesSetting(server, failed.Config):
 			return errors.New("the server rejects a setting in the connection string; check the names of the settings, and quote values with spaces, as in password='...'")
+		case server.Code == "28P01", server.Code == "28000":
+			hint = "; check the user and the password, which PGPASSWORD or ~/.pgpass can hold"
 		}
-		return server
 	}
-	last := attempts[len(attempts)-1]
-	var dial *net.OpError
-	if errors.As(last, &dial) {
-		return dial
+	return fmt.Errorf("%w%s", err, hint)
+}
+
+// serverErrors returns the errors of servers in err. pgx makes an attempt per address, and with sslmode=prefer first with TLS
+// and then without.
+func serverErrors(err error) (list []*pgconn.PgError) {
+	switch err := err.(type) {
+	case *pgconn.PgError:
+		return []*pgconn.PgError{err}
+	case interface{ Unwrap() []error }:
+		for _, attempt := range err.Unwrap() {
+			list = append(list, serverErrors(attempt)...)
+		}
+	case interface{ Unwrap() error }:
+		return serverErrors(err.Unwrap())
 	}
-	return cmp.Or(errors.Unwrap(last), last) // without the address, which target has
+	return list
 }
 
 // namesSetting reports whether the message of a server or of a connection pooler names a
@@ -192,32 +170,4 @@ func namesSetting(server *pgconn.PgError, config *pgconn.Config) bool {
 		}
 	}
 	return false
-}
-
-// remedy returns what to check, or "" if the error names it.
-func remedy(err error) string {
-	var server *pgconn.PgError
-	var lookup *net.DNSError
-	var timeout net.Error
-	switch {
-	case errors.As(err, &server):
-		switch server.Code {
-		case "28P01", "28000":
-			return "; check the user and the password, which PGPASSWORD or ~/.pgpass can hold"
-		case "3D000":
-			return "; check the name of the database"
-		}
-		return ""
-	case errors.As(err, &lookup):
-		return "; check the host"
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
-		return "; check the host and the port, and that the server runs"
-	case pgconn.Timeout(err), errors.As(err, &timeout) && timeout.Timeout():
-		return "; check the host, the port and the firewall"
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return "; check that this is the port of a Postgres server, and its log"
-	case strings.Contains(err.Error(), "tls"):
-		return "; check sslmode and sslrootcert"
-	}
-	return ""
 }

@@ -3,7 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"net"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,20 +27,11 @@ func TestConnStrings(t *testing.T) {
 	}
 }
 
-// The error of a connection is the last one of a server. Without one, it is the last one, without
-// the address.
-func TestLastCause(t *testing.T) {
+// serverErrors returns the errors of all attempts.
+func TestServerErrors(t *testing.T) {
 	tls, plain := &pgconn.PgError{Message: "with TLS"}, &pgconn.PgError{Message: "without TLS"}
-	first, last := &net.OpError{Op: "dial", Err: errors.New("first")}, &net.OpError{Op: "dial", Err: errors.New("last")}
-	unknown := errors.New("unknown")
-	for _, c := range []struct{ err, want error }{
-		{errors.Join(tls, plain, last), plain},
-		{errors.Join(first, last), last},
-		{errors.Join(last, first, fmt.Errorf("10.0.0.1: %w", unknown)), unknown},
-		{last, last},
-	} {
-		if got := lastCause(c.err, &pgconn.Config{}); got != c.want {
-			t.Errorf("%v: expected %v, got %v", c.err, c.want, got)
-		}
+	got := serverErrors(fmt.Errorf("connect: %w", errors.Join(tls, fmt.Errorf("10.0.0.1: %w", plain), errors.New("refused"))))
+	if !slices.Equal(got, []*pgconn.PgError{tls, plain}) {
+		t.Errorf("got %v", got)
 	}
 }

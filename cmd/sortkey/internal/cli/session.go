@@ -65,7 +65,7 @@ func Open(ctx context.Context, url string, adapt func(*pgx.ConnConfig)) (*Pool, 
 		pool, err = connect(ctx, settings)
 	}
 	if err != nil {
-		return nil, ExplainLost(err, settings.ConnConfig)
+		return nil, ExplainLost(err)
 	}
 	p := &Pool{pool, path}
 	if role == "" {
@@ -73,7 +73,7 @@ func Open(ctx context.Context, url string, adapt func(*pgx.ConnConfig)) (*Pool, 
 	}
 	if err != nil {
 		pool.Close()
-		return nil, ExplainLost(err, settings.ConnConfig)
+		return nil, ExplainLost(err)
 	}
 	return p, nil
 }
