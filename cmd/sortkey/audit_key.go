@@ -102,9 +102,9 @@ func (db database) describeKey(ctx context.Context, oid uint32, column, wanted s
 			UNION ALL SELECT t.*, types.depth + 1 FROM types JOIN pg_type t ON t.oid = types.typbasetype AND types.typtype = 'd'
 		), known (source, format) AS (
 			SELECT 'domain', (SELECT typname FROM types WHERE typnamespace = to_regnamespace($3) AND typname = ANY ($4::text[]) ORDER BY depth LIMIT 1)
-			UNION ALL SELECT 'default', substr(p.proname, 6) FROM key JOIN pg_attrdef d ON d.adrelid = key.attrelid AND d.adnum = key.attnum
+			UNION ALL SELECT 'default', replace(substr(p.proname, 6), '_meta', '') FROM key JOIN pg_attrdef d ON d.adrelid = key.attrelid AND d.adnum = key.attnum
 				JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
-				JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = to_regnamespace($3) AND p.proname = ANY (SELECT 'next_' || f FROM unnest($4::text[]) f)
+				JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = to_regnamespace($3) AND replace(p.proname, '_meta', '') = ANY (SELECT 'next_' || f FROM unnest($4::text[]) f)
 			UNION ALL SELECT 'comment', f FROM key, unnest($4::text[]) f
 				WHERE 'sortkey: ' || f = ANY (string_to_array(col_description(key.attrelid, key.attnum), E'\n')) -- of rekey
 		)

@@ -146,6 +146,7 @@ func TestAuditFormats(t *testing.T) {
 			CREATE FUNCTION sortkey.next_invoice() RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
 			CREATE TABLE by_flag (id bigint PRIMARY KEY DEFAULT sortkey.next_invoice());
 			INSERT INTO by_flag VALUES (-1), (0);
+			CREATE TABLE by_meta (id uuid PRIMARY KEY DEFAULT sortkey.next_sno_meta(3));
 			CREATE DOMAIN sortkey.order_id AS sortkey.snowflake;
 			CREATE TABLE by_domain_of_domain (id sortkey.order_id PRIMARY KEY);
 			INSERT INTO by_domain_of_domain VALUES (1::bigint << 40);
@@ -165,6 +166,7 @@ func TestAuditFormats(t *testing.T) {
 			{`public."By uuid"."Id"`, "sno", `^malformed 2 `, true, "--type sno"},
 			{"by_flag", "snowflake", `^malformed 1 -1; zero 1 0$`, false, "--type snowflake"},
 			{"by_domain_of_domain", "snowflake", "^$", false, ""},
+			{"by_meta", "sno", "^$", true, ""},
 		} {
 			code := 1
 			if tt.want == "^$" {
