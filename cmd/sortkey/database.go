@@ -43,7 +43,7 @@ func (f *databaseFlags) command(cmd *cobra.Command, do databaseFunc, privileges 
 		if err := config.Validate(); err != nil {
 			return invalidConfig(err)
 		}
-		pool, err := cli.Open(ctx, f.url, nil)
+		pool, err := cli.Open(ctx, f.url)
 		if err != nil {
 			return err
 		}

@@ -95,6 +95,10 @@ func Config(url string) (*pgxpool.Config, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "sortkey"
 	}
+	// Behind PgBouncer, a prepared statement can be on another server session. The connection string can choose another mode.
+	if config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
 	// An interrupt cancels the statement on the server, too. Otherwise it would still wait
 	// for its locks after the process has ended, and block other sessions behind it.
 	config.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -33,5 +34,18 @@ func TestServerErrors(t *testing.T) {
 	got := serverErrors(fmt.Errorf("connect: %w", errors.Join(tls, fmt.Errorf("10.0.0.1: %w", plain), errors.New("refused"))))
 	if !slices.Equal(got, []*pgconn.PgError{tls, plain}) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// Sessions prepare no statements, unless the connection string says so.
+func TestExecMode(t *testing.T) {
+	for url, want := range map[string]pgx.QueryExecMode{
+		"postgres://app@db/shop": pgx.QueryExecModeExec,
+		"postgres://app@db/shop?default_query_exec_mode=simple_protocol": pgx.QueryExecModeSimpleProtocol,
+	} {
+		config, err := Config(url)
+		if err != nil || config.ConnConfig.DefaultQueryExecMode != want {
+			t.Errorf("%s: got %v, %v; want %v", url, config.ConnConfig.DefaultQueryExecMode, err, want)
+		}
 	}
 }

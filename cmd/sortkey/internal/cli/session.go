@@ -37,14 +37,11 @@ type Pool struct {
 }
 
 // Open connects to the database of a URL or connection string, by default of the variables in the
-// environment. adapt, if set, changes the configuration of the connections.
-func Open(ctx context.Context, url string, adapt func(*pgx.ConnConfig)) (*Pool, error) {
+// environment.
+func Open(ctx context.Context, url string) (*Pool, error) {
 	settings, err := Config(url)
 	if err != nil {
 		return nil, err
-	}
-	if adapt != nil {
-		adapt(settings.ConnConfig)
 	}
 	params := settings.ConnConfig.RuntimeParams
 	path, role := given(params, "search_path"), given(params, "role")
