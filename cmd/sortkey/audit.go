@@ -84,6 +84,9 @@ the session trusts. The exit code is 1 if there is a finding.`,
 	return cmd
 }
 
+// maxSerial is above any key that a serial column reaches.
+const maxSerial = 1 << 53
+
 // checkAudit checks the flags, and sets layouts.
 func (c *app) checkAudit(o *auditFlags) error {
 	switch {
@@ -91,8 +94,8 @@ func (c *app) checkAudit(o *auditFlags) error {
 		return cli.Usagef("--type %q: want %s", o.name, strings.Join(ids.Names(), ", "))
 	case o.layout.set() && o.name == "":
 		return cli.Usagef("--epoch and --bits need --type snowflake or snowflake-si")
-	case o.serialUntil < 0:
-		return cli.Usagef("--serial-until %d: want the largest key of the serial column, or 0 for none", o.serialUntil)
+	case o.serialUntil < 0 || o.serialUntil > maxSerial:
+		return cli.Usagef("--serial-until %d: want the largest key of the serial column, up to %d, or 0 for none", o.serialUntil, int64(maxSerial))
 	case !o.until.IsZero() && o.until.Before(o.since):
 		return cli.Usagef("--until %s: the end is before the start, %s", o.until.Format(time.RFC3339), o.since.Format(time.RFC3339))
 	}

@@ -14,6 +14,7 @@ func TestAuditUsage(t *testing.T) {
 		{"orders --nodes -1", "want numbers and ranges"},
 		{"orders --nodes 65536", "want numbers and ranges"},
 		{"orders --serial-until -1", "--serial-until -1: want the largest key of the serial column"},
+		{"orders --serial-until 9223372036854775807", "--serial-until 9223372036854775807: want the largest key of the serial column, up to 9007199254740992"},
 		{"orders --since 2026-02-01 --until 2026-01-01", "--until 2026-01-01T00:00:00Z: the end is before the start"},
 	})
 }
