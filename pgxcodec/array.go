@@ -14,13 +14,13 @@ import (
 )
 
 // An arrayCodec is the codec of an array type whose elements have an elementCodec. The
-// codec that it embeds goes first. It then handles slices of IDs, for which pgx would need
-// more time, and rejects one ID.
+// codec that it embeds goes first, and does most of the work. The arrayCodec handles slices
+// of IDs in the binary formats of bigint[] and uuid[], for which pgx would need more time.
 type arrayCodec struct {
 	pgtype.Codec
 	column  *column
 	element uint32 // the elements' OID
-	scans   scanPlans
+	last    lastScan
 }
 
 func (c *arrayCodec) wrapped() pgtype.Codec { return c.Codec }
@@ -29,37 +29,23 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 	if p := c.Codec.PlanEncode(m, oid, format, value); p != nil {
 		return p
 	}
-	f := formOf(reflect.TypeOf(value))
-	// In the text format, elements need quotes: the text of a UID60 can be "NULL".
-	// Leave that to pgx; only the slower exec modes use the text format.
-	if c.column.holdsSlice(f) && format == pgtype.BinaryFormatCode {
-		return &encodeSlice{f, f.encoder(c.column, planner{c.Codec, m, c.element, format}), c.element}
+	f, binary := formOf(reflect.TypeOf(value)), format == pgtype.BinaryFormatCode
+	switch {
+	case f != nil && f.shape == one && !f.own:
+		return f.refuse(m, oid, format, value, c.column.name+"[]")
+	case f != nil && f.shape == list && f.wire != nil && f.column == c.column && f.holdsIDs() && binary:
+		return &encodeList{f, c.element}
 	}
-	if p := c.planNested(m, oid, format, value); p != nil {
-		return p
-	}
-	if _, ok := value.(string); ok && format == pgtype.BinaryFormatCode {
+	if _, ok := value.(string); ok && binary {
 		return encodeLiteral{m, oid}
 	}
-	if err := c.column.refuseElement(f, planner{c.Codec, m, oid, format}); err != nil {
-		return refusal{err}
-	}
-	return nil
-}
-
-// holdsSlice reports whether a form is a slice, or a pointer to one, of IDs that are in the
-// column.
-func (c *column) holdsSlice(f *form) bool {
-	if f == nil || f.shape != slice || !c.holds(f.leaf) {
-		return false
-	}
-	return f.typ.Kind() == reflect.Slice || f.typ.Elem().Kind() == reflect.Slice
+	return c.planNested(m, oid, format, value)
 }
 
 // planNested returns the plan for a slice of slices that are no elements, or nil for other
-// values. pgx first tries the inner slices as elements, for which an elementCodec has a plan
-// if they hold IDs, a refusal. Once pgx has encoded some other slice for the same column, it
-// also takes that plan for any slice of slices.
+// values. pgx first tries the inner slices as elements, for which an elementCodec has a plan if
+// they hold IDs, a refusal. Once pgx has encoded some other slice for the same column, it also
+// takes that plan for any slice of slices.
 func (c *arrayCodec) planNested(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
 	t := reflect.TypeOf(value)
 	if t == nil || t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Slice || isArray(t.Elem()) {
@@ -81,44 +67,26 @@ func (c *arrayCodec) planNested(m *pgtype.Map, oid uint32, format int16, value a
 }
 
 func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
-	if p := c.scans.again(format, target); p != nil {
+	if p := c.last.plan(format, target); p != nil {
 		return p
 	}
 	if p := c.Codec.PlanScan(m, oid, format, target); p != nil {
 		return p
 	}
-	if p := c.scans.plan(format, target, c.column.planScanSlice); p != nil {
-		return p
-	}
-	f := formOf(reflect.TypeOf(target))
+	t, f := reflect.TypeOf(target), formOf(reflect.TypeOf(target))
 	switch {
-	case f == nil || f.typ.Kind() != reflect.Pointer:
+	case t == nil || t.Kind() != reflect.Pointer:
 		return nil
-	case f.shape == one:
-		return scanRefusal{fmt.Errorf("pgxcodec: scan an array into %s: the target holds one ID; pass a pointer to a slice: %w", typename.OfValue(target), idtype.ErrSyntax)}
-	case f.typ.Elem().Kind() != reflect.Slice:
-		return nil
-	case isArray(f.typ.Elem()) && format == pgtype.BinaryFormatCode, f.shape == slice && f.typ.Elem().Name() == "":
-		return c.planElements(m, oid, format, f)
+	case f != nil && f.shape == one && !f.own:
+		err := fmt.Errorf("pgxcodec: scan an array into %s: the target holds one ID; pass a pointer to a slice: %w", typename.OfValue(target), idtype.ErrSyntax)
+		return &scanOne{f, scanRefusal{err}}
+	case f != nil && f.scan != nil && f.column == c.column && format == pgtype.BinaryFormatCode:
+		return c.last.set(f)
+	case isArray(t.Elem()):
+		return scanLiteral{m, oid, format}
 	}
-	return nil
-}
-
-// planScanSlice returns the plan for a slice of IDs in the binary format, or nil for other
-// targets.
-func (c *column) planScanSlice(f *form, format int16) pgtype.ScanPlan {
-	if f == nil || f.typ.Kind() != reflect.Pointer || format != pgtype.BinaryFormatCode || !c.holdsSlice(f) {
-		return nil
-	}
-	return &scanSlice{f, f.wire(c, format), isArray(f.typ.Elem()), c == &bigints}
-}
-
-// planElements returns the plan for a slice that pgx fills, or nil if it can't.
-func (c *arrayCodec) planElements(m *pgtype.Map, oid uint32, format int16, f *form) pgtype.ScanPlan {
-	// pgx has no array without a slice, and would pass a sqltypes.Array to its Scan.
-	list := reflect.SliceOf(f.typ.Elem().Elem())
-	fill, next, ok := pgtype.TryWrapPtrSliceScanPlan(reflect.New(list).Interface())
-	if !ok {
+	fill, next, ok := pgtype.TryWrapPtrSliceScanPlan(target)
+	if !ok || f == nil {
 		return nil
 	}
 	p := c.Codec.PlanScan(m, oid, format, next)
@@ -126,7 +94,32 @@ func (c *arrayCodec) planElements(m *pgtype.Map, oid uint32, format int16, f *fo
 		return nil
 	}
 	fill.SetNext(p)
-	return &scanElements{f, list, fill}
+	return &scanSlice{t, fill}
+}
+
+// scanLiteral scans by the Scan of a target, such as [sqltypes.Array.Scan], which expects the
+// literal of an array. pgx would pass the bytes of the binary format.
+type scanLiteral struct {
+	m      *pgtype.Map
+	oid    uint32
+	format int16
+}
+
+func (p scanLiteral) Scan(src []byte, target any) error {
+	if src == nil {
+		return scan(target, nil)
+	}
+	if p.format == pgtype.BinaryFormatCode {
+		var a pgtype.Array[any]
+		if err := p.m.Scan(p.oid, p.format, src, &a); err != nil {
+			return err
+		}
+		var err error
+		if src, err = p.m.Encode(p.oid, pgtype.TextFormatCode, a, nil); err != nil {
+			return err
+		}
+	}
+	return scan(target, string(src))
 }
 
 // encodeLiteral encodes an array from its text form, such as {{1,2},{3,4}}. In COPY,
@@ -157,20 +150,14 @@ func plainDimensions(literal string) bool {
 		strings.Count(strings.ToUpper(literal), "NULL") == strings.Count(literal, "NULL")
 }
 
-// The binary format of a one-dimensional array: the number of dimensions, a flag for
-// NULLs, the elements' OID, the length, the lower bound; then, per element, its size
-// (-1 for NULL) and its bytes.
+// The binary format of an array: the number of dimensions, a flag for NULLs, the elements' OID,
+// and per dimension the length and the lower bound; then, per element, its size (-1 for NULL)
+// and its bytes.
 const (
 	hasNullsOffset = 4
 	elementNull    = 0xffffffff
+	maxDimensions  = 6
 )
-
-func appendHeader(buf []byte, element uint32, n int) []byte {
-	if n == 0 {
-		return append(appendUint32(buf, 0, 0), byte(element>>24), byte(element>>16), byte(element>>8), byte(element))
-	}
-	return appendUint32(buf, 1, 0, element, uint32(n), 1)
-}
 
 func appendUint32(buf []byte, values ...uint32) []byte {
 	for _, v := range values {
@@ -183,81 +170,76 @@ func elementError(i int, err error) error {
 	return fmt.Errorf("pgxcodec: array element %d: %w", i, err)
 }
 
-// encodeSlice encodes a slice of IDs or of pointers to them.
-type encodeSlice struct {
+// encodeList encodes a slice of IDs or of pointers to them.
+type encodeList struct {
 	*form
-	wire    wire
 	element uint32
 }
 
-func (p *encodeSlice) Encode(value any, buf []byte) ([]byte, error) {
+func (p *encodeList) Encode(value any, buf []byte) ([]byte, error) {
 	if reflect.TypeOf(value) != p.typ {
 		return nil, wrongType(value, p.typ)
 	}
 	ids := reflect.ValueOf(value)
-	if ids.Kind() == reflect.Pointer {
-		if ids.IsNil() {
-			return nil, nil
-		}
+	if ids.Kind() == reflect.Pointer && !ids.IsNil() {
 		ids = ids.Elem()
 	}
-	if ids.IsNil() {
+	switch {
+	case ids.IsNil():
 		return nil, nil
+	case ids.Len() == 0:
+		return appendUint32(buf, 0, 0, p.element), nil
 	}
-	start, pointers := len(buf), ids.Type().Elem().Kind() == reflect.Pointer
-	buf = appendHeader(buf, p.element, ids.Len())
+	start, pointers := len(buf), ids.Type().Elem() == p.pointer
+	buf = appendUint32(buf, 1, 0, p.element, uint32(ids.Len()), 1)
 	for i := range ids.Len() {
 		id, size := ids.Index(i), len(buf)
-		buf = binary.BigEndian.AppendUint32(buf, elementNull)
-		var b []byte
-		var err error
-		switch {
-		case !pointers:
-			b, err = p.wire.Encode(id.Addr().Interface(), buf)
-		case !id.IsNil():
-			b, err = p.wire.Encode(id.Interface(), buf)
+		buf = appendUint32(buf, elementNull)
+		if !pointers {
+			id = id.Addr()
 		}
-		switch {
-		case err != nil:
-			return nil, elementError(i, err)
-		case b == nil:
+		if id.IsNil() {
 			binary.BigEndian.PutUint32(buf[start+hasNullsOffset:], 1)
-		default:
-			binary.BigEndian.PutUint32(b[size:], uint32(len(b)-size-4))
-			buf = b
+			continue
 		}
+		b, err := p.wire.Encode(id.Interface(), buf)
+		if err != nil {
+			return nil, elementError(i, err)
+		}
+		binary.BigEndian.PutUint32(b[size:], uint32(len(b)-size-4))
+		buf = b
 	}
 	return buf, nil
 }
 
-// scanSlice scans into a slice of IDs or of pointers to them.
-type scanSlice struct {
+// scanList scans into a slice of IDs or of pointers to them.
+type scanList struct {
 	*form
-	wire    wire
-	flat    bool // the target accepts only arrays of one dimension
-	numbers bool // the elements are bigints
+	flat bool // the list is a sqltypes.Array, which has one dimension
 }
 
-func (p *scanSlice) Scan(src []byte, target any) error {
-	t := reflect.TypeOf(target)
-	switch {
-	case t != p.typ:
+func (p *scanList) Scan(src []byte, target any) error {
+	if reflect.TypeOf(target) != p.typ {
 		return pgtype.ErrScanTargetTypeChanged
-	case src == nil:
+	}
+	list := p.typ.Elem()
+	if src == nil {
 		reflect.ValueOf(target).Elem().SetZero()
 		return nil
-	case p.flat && isNested(src):
-		return nested(t.Elem())
 	}
 	n, elements, err := readHeader(src)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case p.flat && binary.BigEndian.Uint32(src) > 1:
+		return fmt.Errorf("pgxcodec: scan an array of several dimensions into %s: want one dimension; scan it into a %s to get the elements in order: %w",
+			typename.Of(list), typename.Of(reflect.SliceOf(list.Elem())), idtype.ErrSyntax)
 	}
 	// A new slice, because a scan that fails leaves its target unchanged.
-	list := reflect.MakeSlice(t.Elem(), n, n)
-	ids, pointers := list, t.Elem().Elem().Kind() == reflect.Pointer
+	result := reflect.MakeSlice(list, n, n)
+	ids, pointers := result, list.Elem() == p.pointer
 	if pointers {
-		ids = reflect.MakeSlice(reflect.SliceOf(p.leaf.typ), n, n)
+		ids = reflect.MakeSlice(reflect.SliceOf(p.idType.typ), n, n)
 	}
 	for i := range n {
 		if len(elements) < 4 {
@@ -265,69 +247,41 @@ func (p *scanSlice) Scan(src []byte, target any) error {
 		}
 		size := binary.BigEndian.Uint32(elements)
 		elements = elements[4:]
+		var element []byte // nil for NULL
 		switch {
 		case size == elementNull && pointers:
 			continue
 		case size == elementNull:
-			err = p.nullError()
 		case uint64(size) > uint64(len(elements)):
 			return badArray(src)
 		default:
-			err = p.scanElement(elements[:size], ids.Index(i))
-			elements = elements[size:]
+			element, elements = elements[:size], elements[size:]
 		}
-		if err != nil {
+		if err := p.scanElement(element, ids.Index(i)); err != nil {
 			return elementError(i, err)
 		}
 		if pointers {
-			list.Index(i).Set(ids.Index(i).Addr())
+			result.Index(i).Set(ids.Index(i).Addr())
 		}
 	}
 	if len(elements) > 0 {
 		return badArray(src)
 	}
-	reflect.ValueOf(target).Elem().Set(list)
+	reflect.ValueOf(target).Elem().Set(result)
 	return nil
 }
 
-// scanElement scans an element that isn't NULL. A pointer to each number would take more time
-// than pgx needs for an int64.
-func (p *scanSlice) scanElement(src []byte, id reflect.Value) error {
-	if p.numbers && len(src) == 8 {
-		if n := int64(binary.BigEndian.Uint64(src)); p.valid(n) {
-			id.SetInt(n)
+// scanElement scans an element. A pointer to each number would take more time than pgx needs for
+// an int64.
+func (p *scanList) scanElement(src []byte, id reflect.Value) error {
+	if w, ok := p.wire.(*bigint); ok && len(src) == 8 {
+		if n := binary.BigEndian.Uint64(src); n&w.invalid == 0 {
+			id.SetInt(int64(n))
 			return nil
 		}
 	}
 	return p.wire.Scan(src, id.Addr().Interface())
 }
-
-// scanElements scans into a slice that pgx fills.
-type scanElements struct {
-	*form
-	list reflect.Type
-	fill pgtype.ScanPlan // scans into a slice of the type list
-}
-
-func (p *scanElements) Scan(src []byte, target any) error {
-	t := reflect.TypeOf(target)
-	switch {
-	case t != p.typ:
-		return pgtype.ErrScanTargetTypeChanged
-	case isArray(t.Elem()) && isNested(src):
-		return nested(t.Elem())
-	}
-	// A new slice, because pgx clears its target before it reads the first element.
-	list := reflect.New(p.list)
-	if err := p.fill.Scan(src, list.Interface()); err != nil {
-		return err
-	}
-	reflect.ValueOf(target).Elem().Set(list.Elem())
-	return nil
-}
-
-// maxDimensions is the maximum number of dimensions of a Postgres array.
-const maxDimensions = 6
 
 // readHeader returns the number of elements of an array, over all dimensions, and
 // the bytes of the elements.
@@ -357,10 +311,21 @@ func readHeader(array []byte) (n int, elements []byte, err error) {
 
 func badArray(src []byte) error { return badWire("an array in the binary format", src) }
 
-// isNested reports whether an array in the binary format has several dimensions.
-func isNested(array []byte) bool { return len(array) >= 4 && binary.BigEndian.Uint32(array) > 1 }
+// scanSlice scans into a slice that pgx fills. If it fails, it leaves the slice unchanged. pgx
+// would clear it before it reads the first element.
+type scanSlice struct {
+	typ  reflect.Type // of a pointer to the slice
+	fill pgtype.ScanPlan
+}
 
-func nested(target reflect.Type) error {
-	return fmt.Errorf("pgxcodec: scan an array of several dimensions into %s: want one dimension; scan it into a %s to get the elements in order: %w",
-		typename.Of(target), typename.Of(reflect.SliceOf(target.Elem())), idtype.ErrSyntax)
+func (p *scanSlice) Scan(src []byte, target any) error {
+	if reflect.TypeOf(target) != p.typ {
+		return pgtype.ErrScanTargetTypeChanged
+	}
+	list := reflect.New(p.typ.Elem())
+	if err := p.fill.Scan(src, list.Interface()); err != nil {
+		return err
+	}
+	reflect.ValueOf(target).Elem().Set(list.Elem())
+	return nil
 }

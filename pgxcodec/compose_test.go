@@ -214,27 +214,27 @@ func TestWithGoogleCodec(t *testing.T) {
 	}
 }
 
-// A caller's hook for a type that embeds an ID goes before the check of column types.
+// A caller's hook for an ID goes before the check of column types.
 func TestCallersHook(t *testing.T) {
 	m := newMap()
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{
 		func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
-			id, ok := value.(orderID)
+			id, ok := value.(idtype.Snowflake)
 			return &encodeOrder{}, "order " + id.String(), ok
 		}}, m.TryWrapEncodePlanFuncs...)
-	p := &orderID{7}
+	id := idtype.Snowflake(7)
 	for _, c := range []struct {
 		oid   uint32
 		value any
 		want  string
 	}{
-		{pgtype.TextOID, orderID{7}, "order 7"}, {pgtype.TextArrayOID, []orderID{{7}}, `{"order 7"}`}, {pgtype.Int8OID, orderID{7}, "7"}, {pgtype.Int8OID, p, "7"},
+		{pgtype.TextOID, id, "order 7"}, {pgtype.TextArrayOID, []idtype.Snowflake{7}, `{"order 7"}`}, {pgtype.Int8OID, id, "7"}, {pgtype.Int8OID, &id, "7"},
 	} {
 		if got := encode(t, m, c.oid, textFormat, c.value); string(got) != c.want {
 			t.Errorf("%T as OID %d: %q, want %q", c.value, c.oid, got, c.want)
 		}
 	}
-	if b, err := m.Encode(pgtype.ByteaOID, binaryFormat, customerID{sno}, nil); err == nil || !strings.Contains(err.Error(), "want a uuid parameter") {
+	if b, err := m.Encode(pgtype.ByteaOID, binaryFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "want a uuid parameter") {
 		t.Errorf("a type without a hook: %q, %v", b, err)
 	}
 }
@@ -243,7 +243,7 @@ type encodeOrder struct{ next pgtype.EncodePlan }
 
 func (p *encodeOrder) SetNext(next pgtype.EncodePlan) { p.next = next }
 func (p *encodeOrder) Encode(value any, buf []byte) ([]byte, error) {
-	return p.next.Encode("order "+value.(orderID).String(), buf)
+	return p.next.Encode("order "+value.(idtype.Snowflake).String(), buf)
 }
 
 // Registering twice doesn't nest codecs of this package.

@@ -1,5 +1,5 @@
-// Package pgxcodec encodes and scans IDs in pgx, without the detour through
-// Value and Scan. Install it on a pgx pool, or on a database/sql pool over pgx:
+// Package pgxcodec encodes and scans IDs in pgx, alone, in arrays and in COPY. Install it on a
+// pgx pool, or on a database/sql pool over pgx:
 //
 //	config.AfterConnect = pgxcodec.AfterConnect                             // pgxpool
 //	stdlib.OpenDB(config, stdlib.OptionAfterConnect(pgxcodec.AfterConnect)) // database/sql
@@ -12,8 +12,8 @@
 //	text, varchar, char(n), citext, name    sqltypes.Text of these types
 //	bytea                                   sqltypes.SnoBytes
 //
-// Typed keys, such as [idtype.SnowflakeOf], and structs that embed one ID work wherever the
-// ID does. They need no registration.
+// Typed keys, such as [idtype.SnowflakeOf], work wherever the ID does. They need no
+// registration.
 //
 // The package consists of one type and two functions:
 //   - [AfterConnect] registers the ID types and the database's domains on a connection.
@@ -27,9 +27,15 @@
 // itself handles slices of slices, as arrays of several dimensions. The column type may
 // also be a domain over one in the table. [pgtype.Range] and [pgtype.Multirange] of the
 // bigint types map to int8range and int8multirange. Composite types can hold IDs wherever
-// pgx supports composite types. All query exec modes store the same value, except in json and
-// jsonb columns; see below. A parameter that the codec refuses is an error before its statement is
-// sent. If it is in a Batch, nothing of the batch is stored, and pgx usually closes the connection.
+// pgx supports composite types.
+//
+// In the binary format of bigint and uuid columns, which pgx uses unless the exec mode is exec or
+// simple_protocol, the codec encodes and scans a T without allocations. In other columns and in
+// the text format it calls the ID's Value and Scan, which allocate.
+//
+// All query exec modes store the same value, except in json and jsonb columns; see below. A
+// parameter that the codec refuses is an error before its statement is sent. If it is in a Batch,
+// nothing of the batch is stored, and pgx usually closes the connection.
 //
 // # Arrays in database/sql
 //
@@ -62,9 +68,8 @@
 // Encoding an ID for another column type in the table fails with an error that
 // names the Go type to use. Without that check, pgx would for example send a Sno to a
 // text column as the 36 characters of its UUID, which match no SnoText in the column.
-// The check also applies to structs that embed an ID by value. NULL, such as an Optional
-// without an ID, fits every column. One SnoBytes in an array parameter of any type also
-// fails, because pgx would store its bytes as ten numbers.
+// NULL, such as an Optional without an ID, fits every column. One SnoBytes in an array
+// parameter of any type also fails, because pgx would store its bytes as ten numbers.
 //
 // The codec can't check a parameter whose type it doesn't know:
 //   - The exec modes exec and simple_protocol don't learn parameter types.
@@ -73,10 +78,14 @@
 //
 // # Structs
 //
-// The codec encodes and scans a struct whose only field is an embedded ID by its Value and
-// Scan, which may be the ID's or the struct's own. This takes more time than a typed key
-// does, and allocates. If the struct has a method of pgx's interfaces for the column type, such
-// as TextValue for text, pgx uses that one.
+// pgx itself encodes and scans a struct that embeds an ID, and a [sqltypes.Text] of one, by the
+// Value and Scan of the struct, which may be the ID's. The check of column types doesn't apply to
+// it, and Scan rejects the JSON of a json or jsonb column. Each value allocates, also in COPY.
+// Prefer a typed key.
+//
+// The codec adds what pgx lacks for a struct whose only field is the ID: slices, ranges and other
+// types that hold such structs work without the type of the parameter or column, and a failed scan
+// leaves a []T or []*T unchanged.
 //
 // # Invalid values
 //

@@ -38,7 +38,7 @@ func FuzzWire(f *testing.F) {
 		}
 		f.Add(uint8(i), false, []byte("00"))                                            // a leading zero
 		f.Add(uint8(i), false, []byte("+1"))                                            // ParseInt takes a sign
-		f.Add(uint8(i), false, []byte("0 "))                                            // padding only in char(n)
+		f.Add(uint8(i), false, []byte("0 "))                                            // padding of text
 		f.Add(uint8(i), false, []byte("{NULL}"))                                        //
 		f.Add(uint8(i), false, []byte("{6272706b-3471-3732-7877-66326d36336c"))         // uuid.ParseBytes accepts any character before and after
 		f.Add(uint8(i), false, []byte("urn:uuid:6272706b-3471-3732-7877-66326d36336c")) // uuid.ParseBytes accepts this
@@ -171,10 +171,6 @@ func driverScan(oid uint32, format int16, src []byte, dst any) error {
 		return scanner.Scan(b)
 	case oid == pgtype.ByteaOID:
 		return scanner.Scan(bytes.Clone(src))
-	case oid == pgtype.TextOID || oid == pgtype.VarcharOID:
-		if bytes.HasSuffix(src, []byte(" ")) { // Scan would drop them as padding
-			return bad
-		}
 	}
 	return scanner.Scan(string(src))
 }

@@ -1,82 +1,77 @@
 package pgxcodec
 
 import (
-	"database/sql/driver"
+	"database/sql"
 	"reflect"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// pgx calls hooks for values that the column's codec has no plan for. It knows better than
-// they whether a slice is an array, a dimension of one, or a document in a json[] column,
-// with the prefixes of its IDs. So the hooks of this package come after pgx's own. Only the
-// one that scans a single ID comes first, because pgx's hook for pointers would change the
-// target of a scan that fails.
+// If pgx doesn't know the column type, as in the modes exec and simple_protocol, it looks up
+// the Go type. A form is registered in the map when it first occurs, by a hook that pgx calls
+// for values and targets without a plan.
 
 func registerHooks(m *pgtype.Map) {
 	h := hooks{m}
-	m.TryWrapEncodePlanFuncs = withHooks(m.TryWrapEncodePlanFuncs, nil, h.encode)
-	m.TryWrapScanPlanFuncs = withHooks(m.TryWrapScanPlanFuncs, h.scanOne, h.scanSeveral)
+	if slices.ContainsFunc(m.TryWrapEncodePlanFuncs, func(hook pgtype.TryWrapEncodePlanFunc) bool {
+		return reflect.ValueOf(hook).Pointer() == reflect.ValueOf(h.encode).Pointer()
+	}) {
+		return
+	}
+	// The last hook to encode, because a caller's hook or one of pgx may know better. The first
+	// to scan, because pgx's hook for pointers would change the target of a scan that fails.
+	m.TryWrapEncodePlanFuncs = append(slices.Clone(m.TryWrapEncodePlanFuncs), h.encode)
+	m.TryWrapScanPlanFuncs = slices.Insert(slices.Clone(m.TryWrapScanPlanFuncs), 0, h.scan)
+
+	// pgx doesn't call a hook for targets with a Scan method. It passes them the text of a
+	// column of unknown type, which all IDs accept but SnoBytes.
+	h.register(formOf(reflect.TypeFor[sqltypes.SnoBytes]()))
+	h.register(formOf(reflect.TypeFor[sqltypes.OptionalSnoBytes]()))
+	h.register(formOf(reflect.TypeFor[sql.Null[sqltypes.SnoBytes]]()))
 }
 
-// withHooks returns hooks with first, unless it is nil, and last at their ends. It returns
-// them unchanged if they already contain last.
-func withHooks[F any](hooks []F, first, last F) []F {
-	pointer := func(hook F) uintptr { return reflect.ValueOf(hook).Pointer() }
-	if slices.ContainsFunc(hooks, func(hook F) bool { return pointer(hook) == pointer(last) }) {
-		return hooks
-	}
-	hooks = append(slices.Clone(hooks), last)
-	if pointer(first) != 0 {
-		hooks = slices.Insert(hooks, 0, first)
-	}
-	return hooks
-}
-
-// hooks are the hooks of a map. If pgx doesn't know the column type, as in the modes exec and
-// simple_protocol, it looks up the Go type. Typed keys and structs are registered in the map
-// when they first occur.
 type hooks struct{ m *pgtype.Map }
 
-// register registers a form as a default type, and reports whether it wasn't yet.
+// register registers a form and a pointer to it, and reports whether it wasn't yet.
 func (h hooks) register(f *form) bool {
 	if f.pgType() == "" {
 		return false
 	}
-	if _, known := h.m.TypeForValue(reflect.Zero(f.typ).Interface()); known {
+	value := reflect.Zero(f.typ).Interface()
+	if _, known := h.m.TypeForValue(value); known {
 		return false
 	}
-	registerDefault(h.m, f)
+	h.m.RegisterDefaultPgType(value, f.pgType())
+	h.m.RegisterDefaultPgType(reflect.Zero(reflect.PointerTo(f.typ)).Interface(), f.pgType())
 	return true
 }
 
+// A digit is an element of the array that pgx would make of a SnoBytes.
+type digit byte
+
 func (h hooks) encode(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
 	f := formOf(reflect.TypeOf(value))
-	_, encodes := value.(driver.Valuer)
 	switch {
-	case f == nil, f.many && encodes: // a sqltypes.Array encodes itself
+	case f == nil:
 		return nil, nil, false
-	case f.column == &byteas && !f.many:
-		return &encodeNumbers{form: f}, numbers{f}, true
+	case h.register(f):
+		return &encodeRegistered{}, value, true
+	case f.column == &byteas && f.shape == one:
+		// pgx has a plan for the next value if the column is an array of numbers.
+		return refusal{f.refusal("an array", "make the column bytea", "use ")}, pgtype.Array[digit]{}, true
 	}
-	return &encodeRegistered{}, value, h.register(f)
+	return nil, nil, false
 }
 
-func (h hooks) scanOne(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
-	return h.scan(target, false)
-}
-
-func (h hooks) scanSeveral(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
-	return h.scan(target, true)
-}
-
-func (h hooks) scan(target any, many bool) (pgtype.WrappedScanPlanNextSetter, any, bool) {
+func (h hooks) scan(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
 	f := formOf(reflect.TypeOf(target))
-	if f == nil || f.many != many || f.typ.Kind() != reflect.Pointer {
+	if f == nil || f.typ.Kind() != reflect.Pointer || !h.register(f) {
 		return nil, nil, false
 	}
-	return &scanRegistered{}, target, h.register(f)
+	return &scanRegistered{}, target, true
 }
 
 // encodeRegistered and scanRegistered are the plans for the first value of a type.
@@ -87,32 +82,3 @@ type (
 
 func (p *encodeRegistered) SetNext(next pgtype.EncodePlan) { p.EncodePlan = next }
 func (p *scanRegistered) SetNext(next pgtype.ScanPlan)     { p.ScanPlan = next }
-
-// numbers stands for one SnoBytes. pgx would encode its bytes as an array of ten numbers, so
-// this is an array, for which only the codecs of arrays have a plan, and its element fails.
-type numbers struct{ *form }
-
-func (numbers) Dimensions() []pgtype.ArrayDimension {
-	return []pgtype.ArrayDimension{{Length: 1, LowerBound: 1}}
-}
-func (n numbers) Index(int) any  { return failing{n.refusal("an array", "make the column bytea")} }
-func (n numbers) IndexType() any { return n.Index(0) }
-
-// A failing is a driver.Valuer without a Value.
-type failing struct{ err error }
-
-func (f failing) Value() (driver.Value, error) { return nil, f.err }
-
-type encodeNumbers struct {
-	*form
-	next pgtype.EncodePlan
-}
-
-func (p *encodeNumbers) SetNext(next pgtype.EncodePlan) { p.next = next }
-
-func (p *encodeNumbers) Encode(value any, buf []byte) ([]byte, error) {
-	if isNull(reflect.ValueOf(value)) {
-		return nil, nil
-	}
-	return p.next.Encode(numbers{p.form}, buf)
-}

@@ -2,8 +2,6 @@ package pgxcodec
 
 import (
 	"bytes"
-	"database/sql"
-	"database/sql/driver"
 	"encoding/json"
 	"reflect"
 
@@ -12,42 +10,10 @@ import (
 
 // A jsonCodec is the codec of json or jsonb. It scans an ID, and a sqltypes.Array, with
 // UnmarshalJSON. pgx would call the Scan method with the JSON text. It encodes a sqltypes.Array
-// with MarshalJSON. pgx would store its Value, the literal of an array.
+// as the slice. pgx would store its Value, the literal of an array.
 type jsonCodec struct{ pgtype.Codec }
 
 func (c *jsonCodec) wrapped() pgtype.Codec { return c.Codec }
-
-func (c *jsonCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
-	p := c.Codec.PlanScan(m, oid, format, target)
-	f := formOf(reflect.TypeOf(target))
-	if f == nil || f.shape == other || f.many && !isArray(f.typ.Elem()) {
-		return p
-	}
-	text := c.Codec.PlanScan(m, oid, format, new([]byte))
-	if p == nil || text == nil {
-		return p
-	}
-	return &scanJSON{f, text, p}
-}
-
-func (c *jsonCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	if v := reflect.Indirect(reflect.ValueOf(value)); v.IsValid() && isArray(v.Type()) {
-		if text := c.Codec.PlanEncode(m, oid, format, []byte(nil)); text != nil {
-			return encodeJSON{text}
-		}
-	}
-	return c.Codec.PlanEncode(m, oid, format, value)
-}
-
-type encodeJSON struct{ text pgtype.EncodePlan } // of a []byte
-
-func (p encodeJSON) Encode(value any, buf []byte) ([]byte, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	return p.text.Encode(text, buf)
-}
 
 // registerJSON wraps the codec of json or jsonb and registers it, also for the elements of
 // its array.
@@ -59,10 +25,39 @@ func registerJSON(m *pgtype.Map, name string, oid, arrayOID uint32) {
 	}
 }
 
+func (c *jsonCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if v := reflect.Indirect(reflect.ValueOf(value)); v.IsValid() && isArray(v.Type()) {
+		if next := c.Codec.PlanEncode(m, oid, format, sliceOf(v)); next != nil {
+			return encodeJSON{next}
+		}
+	}
+	return c.Codec.PlanEncode(m, oid, format, value)
+}
+
+// sliceOf returns a sqltypes.Array[T] as a []T.
+func sliceOf(array reflect.Value) any {
+	return array.Convert(reflect.SliceOf(array.Type().Elem())).Interface()
+}
+
+type encodeJSON struct{ next pgtype.EncodePlan } // of a slice
+
+func (p encodeJSON) Encode(value any, buf []byte) ([]byte, error) {
+	return p.next.Encode(sliceOf(reflect.Indirect(reflect.ValueOf(value))), buf)
+}
+
+func (c *jsonCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+	f := formOf(reflect.TypeOf(target))
+	if f != nil && !f.own && f.typ.Kind() == reflect.Pointer && (f.shape == one || isArray(f.typ.Elem())) {
+		if text := c.Codec.PlanScan(m, oid, format, new([]byte)); text != nil {
+			return &scanJSON{f, text}
+		}
+	}
+	return c.Codec.PlanScan(m, oid, format, target)
+}
+
 type scanJSON struct {
 	*form
 	text pgtype.ScanPlan // scans into a *[]byte
-	null pgtype.ScanPlan // scans NULL
 }
 
 func (p *scanJSON) Scan(src []byte, target any) error {
@@ -73,37 +68,26 @@ func (p *scanJSON) Scan(src []byte, target any) error {
 	if err := p.text.Scan(src, &text); err != nil {
 		return err
 	}
-	if text == nil || string(bytes.Trim(text, " \t\r\n")) == "null" {
-		return p.null.Scan(nil, target)
+	if string(bytes.Trim(text, " \t\r\n")) == "null" {
+		text = nil
 	}
-	t := p.leaf.typ
-	if p.many {
-		t = p.typ.Elem()
+	if p.shape == one {
+		return (&scanOne{p.form, unmarshalJSON{}}).Scan(text, target)
 	}
-	value := reflect.New(t)
-	if err := json.Unmarshal(text, value.Interface()); err != nil {
+	list := reflect.New(p.typ.Elem())
+	if err := (unmarshalJSON{}).Scan(text, list.Interface()); err != nil {
 		return err
 	}
-	if p.many {
-		reflect.ValueOf(target).Elem().Set(value.Elem())
-		return nil
-	}
-	v, err := value.Interface().(driver.Valuer).Value()
-	if err != nil {
-		return err
-	}
-	return scanValueInto(reflect.ValueOf(target), v)
+	reflect.ValueOf(target).Elem().Set(list.Elem())
+	return nil
 }
 
-// scanValueInto scans the Value of an ID into a form of it, allocating pointers.
-func scanValueInto(target reflect.Value, v driver.Value) error {
-	if s, ok := target.Interface().(sql.Scanner); ok {
-		return s.Scan(v)
+// unmarshalJSON scans JSON, or NULL, into a target with the methods UnmarshalJSON and Scan.
+type unmarshalJSON struct{}
+
+func (unmarshalJSON) Scan(src []byte, target any) error {
+	if src == nil {
+		return scan(target, nil)
 	}
-	next := reflect.New(target.Type().Elem().Elem())
-	if err := scanValueInto(next, v); err != nil {
-		return err
-	}
-	target.Elem().Set(next)
-	return nil
+	return json.Unmarshal(src, target)
 }

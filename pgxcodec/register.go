@@ -13,7 +13,7 @@ var builtin = []struct {
 	{"text", pgtype.TextOID, pgtype.TextArrayOID, &texts},
 	{"name", pgtype.NameOID, pgtype.NameArrayOID, &texts},
 	{"varchar", pgtype.VarcharOID, pgtype.VarcharArrayOID, &texts},
-	{"bpchar", pgtype.BPCharOID, pgtype.BPCharArrayOID, &chars},
+	{"bpchar", pgtype.BPCharOID, pgtype.BPCharArrayOID, &texts},
 	{"bytea", pgtype.ByteaOID, pgtype.ByteaArrayOID, &byteas},
 }
 
@@ -28,7 +28,6 @@ func Register(m *pgtype.Map) {
 	}
 	registerJSON(m, "json", pgtype.JSONOID, pgtype.JSONArrayOID)
 	registerJSON(m, "jsonb", pgtype.JSONBOID, pgtype.JSONBArrayOID)
-	registerDefaults(m)
 	registerHooks(m)
 }
 

@@ -110,9 +110,9 @@ func TestWrongParameter(t *testing.T) {
 	asUUID := sno.UUID().String()
 	asBytes := fmt.Sprintf("\\x%x", asUUID)
 	raw, txt := sqltypes.SnoBytesOf(sno), sqltypes.TextOf(sno)
-	customer, visit := customerID{sno}, idtype.SnoOf[idtest.Visit](sno)
-	ones := slices.Concat(forms(sno), forms(customer), forms(visit))
-	lists := slices.Concat(sliceForms(sno), sliceForms(customer), sliceForms(visit))
+	visit := idtype.SnoOf[idtest.Visit](sno)
+	ones := slices.Concat(forms(sno), forms(visit))
+	lists := slices.Concat(sliceForms(sno), sliceForms(visit))
 	const wantUUID, useSno = ": want a uuid parameter, got ", "or use idtype.Sno for uuid columns"
 	columns := []struct {
 		column  string
@@ -182,7 +182,7 @@ func TestRemedies(t *testing.T) {
 	t.Parallel()
 	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
 		sno, number := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(7)
-		txt, own, order := sqltypes.TextOf(sno), customerID{sno}, idtype.SnowflakeOf[idtest.Order](7)
+		txt, customer, order := sqltypes.TextOf(sno), idtype.SnoOf[idtest.Visit](sno), idtype.SnowflakeOf[idtest.Order](7)
 		const noType, function, use, column, slice = "write $1::", "pass id.String() to a function", "or use ", "make the column ", "pass a slice of "
 		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec} {
 			conn, ctx := db.Conn(t, pgtest.Codec, pgtest.Mode(mode)), t.Context()
@@ -209,14 +209,14 @@ func TestRemedies(t *testing.T) {
 				{"select from remedies where txt = any($1)", []idtype.Sno{sno}, use + "sqltypes.SnoText for text columns", "select from remedies where txt = any($1)", []sqltypes.SnoText{txt}},
 				{"select from remedies where txt = any($1)", sno, slice + "sqltypes.SnoText for text columns", "select from remedies where txt = any($1)", []sqltypes.SnoText{txt}},
 				{"insert into remedies (raw) values ($1)", sno, ", sqltypes.SnoBytes for bytea columns", "insert into remedies (raw) values ($1)", sqltypes.SnoBytesOf(sno)},
-				{"insert into remedies (raw) values ($1)", own, ", sqltypes.SnoBytes for bytea columns", "insert into remedies (raw) values ($1)", sqltypes.SnoBytesOf(own.Sno)},
+				{"insert into remedies (raw) values ($1)", customer, ", sqltypes.SnoBytes for bytea columns", "insert into remedies (raw) values ($1)", sqltypes.SnoBytesOf(customer.Untyped())},
 				{"insert into remedies (n) values ($1)", sqltypes.TextOf(number), use + "idtype.Snowflake for bigint columns", "insert into remedies (n) values ($1)", number},
 				// Another column for the Go type.
 				{"insert into remedies (n) values ($1)", txt, column + "text", "insert into remedies (txt) values ($1)", txt},
 				{"select from remedies where n = any($1)", sno, column + "uuid", "select from remedies where u = $1", sno},
 				// Arrays.
 				{"select from remedies where n = any($1)", number, "pass []idtype.Snowflake", "select from remedies where n = any($1)", []idtype.Snowflake{number}},
-				{"select from remedies where u = any($1)", &own, "pass []*pgx.customerID", "select from remedies where u = any($1)", []*customerID{&own}},
+				{"select from remedies where u = any($1)", &customer, "pass []*idtype.SnoOf[idtest.Visit]", "select from remedies where u = any($1)", []*idtype.SnoOf[idtest.Visit]{&customer}},
 				{"select from remedies where u = any($1)", sqltypes.OptionalOf(sno), "pass []sqltypes.Optional[", "select from remedies where u = any($1)", []sqltypes.OptionalSno{sqltypes.OptionalOf(sno)}},
 				{"select from remedies where n = $1", []idtype.Snowflake{number}, "write = ANY($1)", "select from remedies where n = ANY($1)", []idtype.Snowflake{number}},
 			} {
