@@ -427,6 +427,10 @@ func TestPadding(t *testing.T) {
 					t.Errorf("%q from OID %d, format %d: %v, %v", s, c.oid, format, id, err)
 				}
 			}
+			var ids []sqltypes.UID60Text // of a domain over char(n), which a connection doesn't know without AfterConnect
+			if err := m.Scan(123456, textFormat, []byte(`{"xinaS8QBh   "}`), &ids); err != nil || len(ids) != 1 || ids[0].ID != uid60 {
+				t.Errorf("an array of an unknown type: %v, %v", ids, err)
+			}
 			for _, s := range []string{" xinaS8QBh", "xinaS8QBh\t", "xinaS8QBh\n "} {
 				var id sqltypes.UID60Text
 				if err := m.Scan(c.oid, format, []byte(s), &id); !errors.Is(err, idtype.ErrSyntax) {

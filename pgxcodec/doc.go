@@ -73,15 +73,14 @@
 //
 // The codec can't check a parameter whose type it doesn't know:
 //   - The exec modes exec and simple_protocol don't learn parameter types.
-//   - A connection without AfterConnect doesn't know the base types of domains. It
-//     can't read arrays of a domain over char(n) either.
+//   - A connection without AfterConnect doesn't know the base types of domains.
 //
 // # Structs
 //
 // pgx itself encodes and scans a struct that embeds an ID, and a [sqltypes.Text] of one, by the
 // Value and Scan of the struct, which may be the ID's. The check of column types doesn't apply to
-// it, and Scan rejects the JSON of a json or jsonb column. Each value allocates, also in COPY.
-// Prefer a typed key.
+// it, and Scan gets the JSON of a json or jsonb column, which it rejects unless the JSON is the
+// column's number. Each value allocates, also in COPY. Prefer a typed key.
 //
 // The codec adds what pgx lacks for a struct whose only field is the ID: slices, ranges and other
 // types that hold such structs work without the type of the parameter or column, and a failed scan
