@@ -735,9 +735,9 @@ COMMENT ON FUNCTION sortkey.claim_node IS 'Claims a node number of a pool for a 
 -- changes, and the result has the current term and the readable part of the holder. now_ms, max_skew_ms and skewed are as
 -- in claim_node.
 --
--- nonce is a random value, which this function stores. nonces must contain the stored one. It has the nonce of the holder's
--- last confirmed renewal ('' before the first one), and the nonces of its later renewals whose results were lost. So if a
--- process is copied while it runs, only the first copy that renews the claim keeps it.
+-- nonce is a random value, which this function stores. nonces must contain the stored one. It has the nonces of the holder's
+-- last renewals, and '' before the first one. So if a process is copied while it runs, only the first copy that renews the
+-- claim keeps it. A standby that was promoted may have an earlier nonce than the last one.
 CREATE FUNCTION sortkey.renew_node(
     pool text, number integer, term bigint, holder text, ttl_ms bigint, until_ms bigint,
     now_ms bigint DEFAULT NULL, max_skew_ms bigint DEFAULT NULL, nonce text DEFAULT '', nonces text[] DEFAULT '{""}',

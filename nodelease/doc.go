@@ -49,8 +49,10 @@
 // nothing once the number has a later term.
 //
 // A nonce is a random value that identifies one renewal. Each renewal must present the
-// stored nonce, and replaces it. The holder knows the nonce of its last confirmed renewal,
-// and the nonces of later renewals whose answers were lost. If a process is copied while it
+// stored nonce, and replaces it. The holder knows the nonces of its last renewals, also of
+// those whose answers were lost. So it keeps its claim if the store goes back in time, as an
+// asynchronous standby does that is promoted, by up to 70 renewals: almost 12 minutes with the
+// default TTL. If a process is copied while it
 // runs, such as a virtual machine whose snapshot is resumed twice, the first copy that
 // renews the claim keeps it. The store refuses the other one at its first renewal, and its
 // generator stops with [idtype.ErrLeaseLost], as after any loss.

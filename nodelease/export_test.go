@@ -22,7 +22,7 @@ func (k *Keeper) Copy(store Store, o Options, earlier time.Duration) (*Keeper, e
 	c := k.claim
 	r := Request{Holder: k.holder, TTL: c.TTL, Now: k.asked, Until: k.until.Load(), Nonce: c.Nonce}
 	other := newKeeper(store, k.pool, o, r, c, k.trusted.Add(-window(c.TTL)-earlier))
-	other.claim.Sent = slices.Clone(c.Sent)
+	other.claim.Sent, other.claim.Past = slices.Clone(c.Sent), slices.Clone(c.Past)
 	return other.start(), nil
 }
 

@@ -353,7 +353,10 @@ func (k *Keeper) granted(r Request, c Claim, sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c.TTL = r.grantedTTL(c.TTL)
-	c.Nonce, c.Sent = r.Nonce, nil
+	c.Nonce, c.Sent, c.Past = r.Nonce, nil, nil
+	if r.Nonce != "" { // a renewal
+		c.Past = k.claim.past()
+	}
 	k.claim, k.asked = c, r.Now
 	k.trusted = sent.Add(window(c.TTL))
 	if !c.Time.IsZero() {

@@ -364,23 +364,57 @@ func TestNonces(t *testing.T) {
 			t.Errorf("want %v after a few failed renewals, got %v after %d", idtype.ErrLeaseLost, k.Err(), attempts)
 		}
 		closes(t, k)
-		sent, confirmed := []string(nil), ""
+		sent, confirmed, past := []string(nil), "", []string(nil)
 		seen := map[string]bool{}
 		for i, c := range store.noted("Renew") {
 			if seen[c.r.Nonce] || len(c.r.Nonce) < 26 {
 				t.Errorf("renewal %d: want a new nonce, got %q", i, c.r.Nonce)
 			}
 			seen[c.r.Nonce] = true
-			if c.claim.Nonce != confirmed || !slices.Equal(c.claim.Sent, sent) {
-				t.Errorf("renewal %d: want the nonces %q and %q, got %q and %q", i, confirmed, sent, c.claim.Nonce, c.claim.Sent)
+			if c.claim.Nonce != confirmed || !slices.Equal(c.claim.Sent, sent) || !slices.Equal(c.claim.Past, past) {
+				t.Errorf("renewal %d: want the nonces %q, %q and %q, got %q, %q and %q", i, confirmed, sent, past, c.claim.Nonce, c.claim.Sent, c.claim.Past)
 			}
-			if sent = append(sent, c.r.Nonce); i >= 5 && i < 10 {
+			if i >= 5 && i < 10 {
+				past = slices.Concat(past, []string{confirmed}, sent)
 				sent, confirmed = nil, c.r.Nonce
+			} else {
+				sent = append(sent, c.r.Nonce)
 			}
 		}
 		if last := store.last("Release").claim; last.Nonce != confirmed || !slices.Equal(last.Sent, sent) {
 			t.Errorf("release: want the nonces %q and %q, got %q and %q", confirmed, sent, last.Nonce, last.Sent)
 		}
+	})
+}
+
+// A holder keeps its claim if the store has lost its last renewals, as a standby that is promoted
+// has. A copy of the holder, which doesn't know the renewals since it was copied, is refused.
+func TestStoreThatWentBack(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		k := acquire(t, store, pool(1), nodelease.Options{})
+		time.Sleep(time.Minute) // some renewals
+		for _, lost := range []int64{1, 3, 60} {
+			var n atomic.Int64
+			store.set(only("Renew", func(_ context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+				if n.Add(1) > lost {
+					return do()
+				}
+				c.claim.Until = c.r.Until // of the primary, without the standby
+				return c.claim, nil
+			}))
+			time.Sleep(time.Duration(lost+3) * 11 * time.Second)
+			if n.Load() <= lost || k.Err() != nil {
+				t.Errorf("%d renewals were lost: %v after %d", lost, k.Err(), n.Load())
+			}
+		}
+		known := store.last("Renew").claim
+		copied := known
+		copied.Sent, copied.Past, copied.Nonce = nil, known.Past[:len(known.Past)-1], known.Past[len(known.Past)-1]
+		if _, err := store.Store.Renew(t.Context(), pool(1), copied, nodelease.Request{Holder: known.Holder, TTL: time.Minute, Nonce: "copy"}); !errors.Is(err, nodelease.ErrSuperseded) {
+			t.Errorf("a copy made before the last renewal: want %v, got %v", nodelease.ErrSuperseded, err)
+		}
+		closes(t, k)
 	})
 }
 

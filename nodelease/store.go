@@ -145,11 +145,28 @@ type Claim struct {
 	// Sent has the nonces of later renewals that failed. One of them may have taken
 	// effect.
 	Sent []string
+	// Past has the nonces before Nonce, oldest first, of the last 70 renewals or so. A store that
+	// went back in time has one of them: a standby that was promoted without the last
+	// changes of its primary. A copy of the process doesn't know the nonces of renewals
+	// since it was copied.
+	Past []string
+}
+
+// maxPast is the length of Past. A store takes up to 100 nonces per call, and a Keeper sends about
+// 20 renewals without an answer before its trust window ends.
+const maxPast = 70
+
+// past returns Past after the last renewal in Sent.
+func (c Claim) past() []string {
+	all := slices.Concat(c.Past, []string{c.Nonce}, c.Sent[:max(len(c.Sent)-1, 0)])
+	return all[max(len(all)-maxPast, 0):]
 }
 
 // Knows reports whether the claim's holder is the one that stored a nonce. Stores call
 // it before they renew or release a claim.
-func (c Claim) Knows(nonce string) bool { return nonce == c.Nonce || slices.Contains(c.Sent, nonce) }
+func (c Claim) Knows(nonce string) bool {
+	return nonce == c.Nonce || slices.Contains(c.Sent, nonce) || slices.Contains(c.Past, nonce)
+}
 
 // Errors of this package and of stores wrap these, so compare with [errors.Is].
 var (

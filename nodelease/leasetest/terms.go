@@ -216,8 +216,10 @@ func (s *suite) testLostAnswers() {
 		claim.Sent = []string{rand.Text()}
 		claim = c.renew(p, claim, 1000*i+400) // none took effect
 	}
+	claim.Past, claim.Nonce = []string{"", rand.Text(), claim.Nonce, rand.Text()}, rand.Text() // the store went back in time
+	claim = c.renew(p, claim, 3800)
 	known, lost := claim, c.renew(p, claim, 4000)
-	known.Sent = []string{lost.Nonce}
+	known.Sent, known.Past = []string{lost.Nonce}, nil
 	c.release(p, known, 3500)
 	c.refused(p, lost)
 	if next := c.claim(p, s.request(5000, 100)); next.After != s.base+3500 {

@@ -90,7 +90,10 @@
 // claim a number records the new timeline. From then on, the server grants no number of
 // the pool until the longest TTL in the pool has passed, and each later claim starts
 // after that time. By then no process trusts a claim that was lost. Existing claims are
-// still renewed. Meanwhile Acquire waits, or fails with ErrClockBehind. The column
+// still renewed, although the standby may lack their last renewals: a holder knows the
+// nonces of the last 70 or so, which are 12 minutes of lag with the default TTL. A number
+// that was claimed within the lag is lost, and its holder claims another one: Acquire
+// waits, or fails with ErrClockBehind. The column
 // node_pool.fenced_until has the end of this wait. If the server's clock was far ahead
 // when the new timeline was recorded, correct the column by hand. All programs of a
 // pool should use the same TTL, since the standby may not know about a longer one.

@@ -139,7 +139,7 @@ func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim
 func nonces(c nodelease.Claim) string {
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	text := `{"` + quote.Replace(c.Nonce) + `"`
-	for _, nonce := range c.Sent {
+	for _, nonce := range slices.Concat(c.Sent, c.Past) {
 		text += `,"` + quote.Replace(nonce) + `"`
 	}
 	return text + "}"
