@@ -26,7 +26,9 @@ func BenchmarkCallback(b *testing.B) {
 	})
 	// A typed key, filled by a generator of its base type.
 	b.Run("generator=free,typed", func(b *testing.B) {
-		setKeys(b, func(*testing.B) idtype.Generator[typedKey] { return idtype.GeneratorOf[idtype.SnowflakeOf[row]](new(free)) },
+		setKeys(b, func(*testing.B) idtype.Generator[typedKey] {
+			return idtype.GeneratorOf[idtype.SnowflakeOf[row]](new(free))
+		},
 			func(idtype.Generator[typedKey]) gormplugin.Binding { return gormplugin.For(new(free)) }, func() {})
 	})
 	b.Run("generator=Snowflake", func(b *testing.B) { setKeys(b, snowflakes, gormplugin.For, awaitUnit) })

@@ -22,7 +22,7 @@ forged: fine'; SELECT mallory.payload(); --" DEFAULT; INSERT INTO sortkey.partit
 		}},
 		// A trigger keeps mallory from managing tables of others.
 		{name: "table of the administrator", names: []string{"mallory."}, steps: []step{
-			admin(maintainer + managed), 
+			admin(maintainer + managed),
 			malloryTries(`INSERT INTO sortkey.partition_settings SELECT database, 'shop.orders'::regclass, 'shop', 'orders', 'snowflake', '1 day', 4, '1 minute', 'drop', true FROM sortkey.partition_settings`),
 			// In a restored database, the name would be enough. The table doesn't exist yet.
 			malloryTries(`INSERT INTO sortkey.partition_settings VALUES ('another', 5, 'shop', 'orders', 'snowflake', '1 day', 4, '1 minute', 'drop', true)`),
