@@ -85,8 +85,17 @@ func TestFailover(t *testing.T) {
 	t.Parallel()
 	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
 		const ttl, longest = 10 * time.Second, 10 * time.Minute
-		s, p := up(t, db), small(4)
+		s, p := up(t, db), small(5)
 		known := claim(t, s, p, ask("known", longest))
+		behind := claim(t, s, p, ask("behind", longest))
+		renewed := func(c nodelease.Claim, nonce string) nodelease.Claim {
+			r := ask(c.Holder, longest)
+			r.Nonce = nonce
+			c, err := s.Renew(t.Context(), p, c, r)
+			must(t, err)
+			return c
+		}
+		behind = renewed(behind, "first")
 		replica := startStandby(t, db)
 		replica.caughtUp()
 
@@ -109,6 +118,7 @@ func TestFailover(t *testing.T) {
 		// Stop replication, claim a number on the primary, and promote the standby.
 		replica.must("pg_ctl -D /tmp/standby -m fast -w stop >/dev/null")
 		lost := claim(t, s, p, ask("lost", longest))
+		behind = renewed(behind, "second")
 		replica.start("-c primary_conninfo=")
 		replica.must("pg_ctl -D /tmp/standby -w promote >/dev/null")
 		if got, err := replica.query("SELECT count(*) FROM sortkey.node_lease WHERE holder = 'lost'"); err != nil || got != "0" {
@@ -132,6 +142,11 @@ func TestFailover(t *testing.T) {
 		}
 		expect(renew(known), "t")
 		expect(renew(lost), "f")
+		// The standby lacks the last renewal of a claim. Its holder also knows the one before.
+		for _, c := range []struct{ nonces, want string }{{"{second}", "f"}, {`{second,"",first}`, "t"}, {"{second,first}", "f"}} {
+			expect(fmt.Sprintf("SELECT renewed FROM sortkey.renew_node('%s', %d, %d, '%s', %d, %d, nonce => 'third', nonces => '%s')",
+				p.Name, behind.Number, behind.Term, behind.Holder, longest.Milliseconds(), behind.Until+1000, c.nonces), c.want)
+		}
 		expect(call(p, "new", fence), fmt.Sprintf("3|%d", fence))
 		// A repeated call is treated like a new claim, and has to wait.
 		expect(call(p, "known", time.Now().UnixMilli()), fmt.Sprintf("4|%d", fence))
