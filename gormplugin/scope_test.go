@@ -154,8 +154,8 @@ type kinds struct {
 // the database would compare as numbers.
 func TestScopesOfOtherIDs(t *testing.T) {
 	db, run := open(t, For(snowflakes())), openServer(t, &server{})
-	seven, uid, spread := idtype.Snowflake(7), idtype.UID60(5000), idtype.MustParseSpread64("cb54ecf2840a0015")
-	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
+	seven, uid, spread := idtype.Snowflake(7), idtype.UID60(5000), idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015"))
+	sno := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 	now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	type scope = func(*gorm.DB) *gorm.DB
 	both := func(column string) []scope {
@@ -374,7 +374,7 @@ type typedKinds struct {
 func TestScopesOfTypedKeys(t *testing.T) {
 	db := open(t, For(snowflakes()))
 	seven, sale := idtype.Snowflake(7), idtype.SnowflakeOf[Sale](7)
-	sno := idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('s')
+	sno := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")).WithMeta('s')
 	shopper := idtype.SnoOf[Shopper](sno)
 	from, to := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)
 	lo, hi, err := idtype.DefaultSnowflakeLayout().Range(from, to)

@@ -41,7 +41,7 @@ func TestErrorTexts(t *testing.T) {
 		`idtype: parse "xiAaS8QBh" as UID60: leading A at byte 2; want 4 to 10 characters [A-Za-z0-9_-], with a leading A only in the 10-character form`:                                             errOf(ParseUID60("xiAaS8QBh")),
 		`idtype: convert 1024 to Spread64: reserved bits are set; want a number with bits 10 to 15 zero`:                                                                                             errOf(Spread64(1024).AppendText(nil)),
 		`idtype: parse "0000000000000400" as Spread64: reserved bits are set; want 16 hex digits [0-9a-f] with bits 10 to 15 zero`:                                                                   errOf(ParseSpread64("0000000000000400")),
-		`idtype: scan c1_brpk4q72xwf2m63l into SnoOf[idtype.customer]: want the model's metabyte 99 ('c'), got the metabyte 255`:                                                                     new(SnoOf[customer]).Scan(MustParseSno("brpk4q72xwf2m63l").UUID()),
+		`idtype: scan c1_brpk4q72xwf2m63l into SnoOf[idtype.customer]: want the model's metabyte 99 ('c'), got the metabyte 255`:                                                                     new(SnoOf[customer]).Scan(Must(ParseSno("brpk4q72xwf2m63l")).UUID()),
 		`idtype: convert times 1970-01-01T00:00:00.002Z and 1970-01-01T00:00:00.001Z to a range: the end is before the start; swap the times`:                                                        window,
 	} {
 		if err == nil || err.Error() != want {

@@ -66,7 +66,7 @@ func ExampleParseSno() {
 
 // The metabyte can count the versions of a record. The rest of the ID stays the same.
 func ExampleSno_WithMeta() {
-	v1 := idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta(1)
+	v1 := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")).WithMeta(1)
 	v2 := v1.WithMeta(v1.Meta() + 1)
 	fmt.Println(v1, v2, v1.Time().Equal(v2.Time()))
 	// Output: brpk4q7228f2m63l brpk4q722cf2m63l true
@@ -132,10 +132,10 @@ func Example_json() {
 		Short idtype.UID60
 		None  idtype.Snowflake
 	}{
-		Order: idtype.MustParseSnowflake("132271570944274432"),
-		Event: idtype.MustParseSnowflakeSI("1783298472345855"),
-		User:  idtype.MustParseSno("brpk4q72xwf2m63l"),
-		Short: idtype.MustParseUID60("xinaS8QBh"),
+		Order: idtype.Must(idtype.ParseSnowflake("132271570944274432")),
+		Event: idtype.Must(idtype.ParseSnowflakeSI("1783298472345855")),
+		User:  idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")),
+		Short: idtype.Must(idtype.ParseUID60("xinaS8QBh")),
 	})
 	fmt.Println(string(doc), err)
 	// Output: {"Order":"132271570944274432","Event":1783298472345855,"User":"brpk4q72xwf2m63l","Short":"xinaS8QBh","None":null} <nil>
@@ -427,19 +427,19 @@ func ExampleSnowflakeSILayout_Parts() {
 }
 
 func ExampleUID60Layout_Parts() {
-	parts, err := idtype.UID60Layout{}.Parts(idtype.MustParseUID60("xinaS8QBh"))
+	parts, err := idtype.UID60Layout{}.Parts(idtype.Must(idtype.ParseUID60("xinaS8QBh")))
 	fmt.Println(parts.Time, parts.Sequence, parts.Random, err)
 	// Output: 2019-07-03 18:45:04.129 +0000 UTC 270 98 <nil>
 }
 
 func ExampleSpread64Layout_Parts() {
-	parts, err := idtype.Spread64Layout{}.Parts(idtype.MustParseSpread64("cb54ecf2840a0015"))
+	parts, err := idtype.Spread64Layout{}.Parts(idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015")))
 	fmt.Println(parts.Time, parts.Sequence, parts.Generator, parts.Cluster, err)
 	// Output: 1974-07-14 19:42:16.275 +0000 UTC 10 1 5 <nil>
 }
 
 func ExampleSnoLayout_Parts() {
-	parts, err := idtype.SnoLayout{}.Parts(idtype.MustParseSno("brpk4q72xwf2m63l"))
+	parts, err := idtype.SnoLayout{}.Parts(idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")))
 	fmt.Println(parts.Time, parts.TickTock, parts.Meta, parts.Partition.Uint16(), parts.Sequence, err)
 	// Output: 2031-05-08 23:03:34.976 +0000 UTC false 255 39434 4147 <nil>
 }
@@ -467,7 +467,7 @@ func ExampleSnoLayout_Range() {
 
 // A model with a prefix has keys whose text is a TypeID. The uuid column holds the UUID.
 func ExampleUUIDOf() {
-	id := idtype.MustParse[idtype.UUIDOf[Shipment]]("shipment_01h455vb4pex5vsknk084sn02q")
+	id := idtype.Must(idtype.Parse[idtype.UUIDOf[Shipment]]("shipment_01h455vb4pex5vsknk084sn02q"))
 	fmt.Println(id, id.Time().Format(time.RFC3339))
 	fmt.Println(id.Untyped())
 	// Output:

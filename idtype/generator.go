@@ -29,15 +29,16 @@ type Monitored interface {
 	Ready() error
 }
 
-// Must returns g, and panics with err if err is not nil. Use it for generators in variables
-// of a package:
+// Must returns v, and panics with err if err is not nil. Use it for generators and IDs in
+// variables of a package:
 //
 //	var ids = idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}))
-func Must[G any](g G, err error) G {
+//	var root = idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
+func Must[V any](v V, err error) V {
 	if err != nil {
 		panic(err)
 	}
-	return g
+	return v
 }
 
 // Options are the options of generators with a node number. The zero value suits most programs.

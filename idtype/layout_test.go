@@ -306,7 +306,7 @@ func (f ranged) test(t *testing.T) {
 }
 
 func TestSnoDerived(t *testing.T) {
-	id := MustParseSno("brpk4q72xwf2m63l")
+	id := Must(ParseSno("brpk4q72xwf2m63l"))
 	v := id.WithMeta(id.Meta() + 1)
 	if v.Meta() != id.Meta()+1 || v.Partition() != id.Partition() || v.Sequence() != id.Sequence() || !v.Time().Equal(id.Time()) || v.TickTock() != id.TickTock() {
 		t.Errorf("%+v derived from %+v", v, id)

@@ -157,9 +157,6 @@ func ParseSno(s string) (id Sno, err error) {
 	return id, err
 }
 
-// MustParseSno is like [ParseSno], but panics on an error. Use it for constants.
-func MustParseSno(s string) Sno { return Must(ParseSno(s)) }
-
 // UUID returns the ID as its column stores it: the 16 bytes of its text.
 func (id Sno) UUID() (u uuid.UUID) {
 	hi, lo := id.digits()

@@ -207,10 +207,6 @@ func ParseSnowflake(s string) (Snowflake, error) {
 	return Snowflake(v), err
 }
 
-// MustParseSnowflake is like [ParseSnowflake], but panics on an error. Use it for
-// constants.
-func MustParseSnowflake(s string) Snowflake { return Must(ParseSnowflake(s)) }
-
 // Int64 returns the column's number.
 func (id Snowflake) Int64() int64 { return int64(id) }
 

@@ -170,10 +170,6 @@ func ParseSnowflakeSI(s string) (SnowflakeSI, error) {
 	return SnowflakeSI(v), err
 }
 
-// MustParseSnowflakeSI is like [ParseSnowflakeSI], but panics on an error. Use it for
-// constants.
-func MustParseSnowflakeSI(s string) SnowflakeSI { return Must(ParseSnowflakeSI(s)) }
-
 // Int64 returns the column's number.
 func (id SnowflakeSI) Int64() int64 { return int64(id) }
 

@@ -143,10 +143,6 @@ func ParseSpread64(s string) (id Spread64, err error) {
 	return id, err
 }
 
-// MustParseSpread64 is like [ParseSpread64], but panics on an error. Use it for
-// constants.
-func MustParseSpread64(s string) Spread64 { return Must(ParseSpread64(s)) }
-
 // Int64 returns the column's number, which is negative for half of the IDs.
 func (id Spread64) Int64() int64 { return int64(id) }
 

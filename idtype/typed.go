@@ -94,14 +94,6 @@ func unmarshaled[V any, P interface {
 	return id, err
 }
 
-// MustParse is like [Parse], but panics on an error. Use it for constants.
-func MustParse[V any, P interface {
-	*V
-	encoding.TextUnmarshaler
-}](s string) V {
-	return Must(Parse[V, P](s))
-}
-
 // kindOf returns the kind of T.
 func kindOf[T Integer]() *integerKind {
 	// A pointer, because boxing a nil pointer allocates nothing.

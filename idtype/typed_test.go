@@ -60,7 +60,7 @@ func typedInteger[K any, T interface {
 	type V = Typed[*K, T]
 	v := derived(f, typedName[*K](f.name), traitsOf[*K]().prefix,
 		func(id anyID) anyID { return id.(V).Untyped() }, func(id anyID) anyID { return V(id.(T)) })
-	return formatOf(prefixedInteger(f, v), Parse[V, *V], MustParse[V, *V])
+	return formatOf(prefixedInteger(f, v), Parse[V, *V])
 }
 
 // prefixedInteger adds texts to the format of a key, which is derived from f.
@@ -73,7 +73,7 @@ func prefixedInteger(f, v format) format {
 	padded := func(text string) string { return text }
 	if f.name == "UID60" {
 		padded = func(text string) string {
-			return string(Must(MustParseUID60(text).appendDigits(nil, uid60MaxDigits)))
+			return string(Must(Must(ParseUID60(text)).appendDigits(nil, uid60MaxDigits)))
 		}
 		v.badText = append(v.badText, bad{prefix + "AABA", ErrSyntax, -1}, bad{prefix + "xinaS8QBh", ErrSyntax, -1})
 	}
@@ -105,7 +105,7 @@ func typedSno[K any]() format {
 			t.Errorf("parts %v, want %v", got, want)
 		}
 	}
-	return formatOf(taggedSno(v, traitsOf[*K](), func(id Sno) anyID { return V(id) }), Parse[V, *V], MustParse[V, *V])
+	return formatOf(taggedSno(v, traitsOf[*K](), func(id Sno) anyID { return V(id) }), Parse[V, *V])
 }
 
 // taggedSno adds texts to the format of a key, which is derived from Sno's.
@@ -123,14 +123,14 @@ func taggedSno(v format, m *traits, typed func(Sno) anyID) format {
 		// Other metabytes are rejected; the zero ID isn't.
 		v.meta, v.goodScan, v.goodJSON = &m.meta, nil, map[string]string{}
 		for in, text := range f.goodJSON {
-			if id := MustParseSno(text); id.IsZero() || id.Meta() == m.meta {
+			if id := Must(ParseSno(text)); id.IsZero() || id.Meta() == m.meta {
 				v.goodJSON[in] = text
 			} else {
 				v.badJSON = append(v.badJSON, bad{in, ErrRange, -1})
 			}
 		}
 		for _, g := range f.goodScan {
-			if id := MustParseSno(g.text); id.IsZero() || id.Meta() == m.meta {
+			if id := Must(ParseSno(g.text)); id.IsZero() || id.Meta() == m.meta {
 				v.goodScan = append(v.goodScan, g)
 			} else {
 				v.badScan = append(v.badScan, badSource{g.src, ErrRange})
@@ -238,7 +238,7 @@ func second[T any](_ T, err error) error { return err }
 
 // IDs with a prefix work as map keys in JSON, in logs and with verbs of package fmt.
 func TestTypedText(t *testing.T) {
-	id, sno := SnowflakeOf[order](7), SnoOf[customer](MustParseSno("brpk4q72xwf2m63l").WithMeta('c'))
+	id, sno := SnowflakeOf[order](7), SnoOf[customer](Must(ParseSno("brpk4q72xwf2m63l")).WithMeta('c'))
 	in := map[SnowflakeOf[order]][]SnoOf[customer]{id: {sno}}
 	b, err := json.Marshal(in)
 	if want := fmt.Sprintf(`{"ord_7":["c1_%s"]}`, sno.Untyped()); err != nil || string(b) != want {
@@ -270,16 +270,16 @@ func TestTypedText(t *testing.T) {
 // The option string of a field's tag removes the quotes of an integer kind before
 // UnmarshalJSON. If what is left is no number, the error names the remedy.
 func TestStringOption(t *testing.T) {
-	stringOption(t, MustParseSnowflake("132271570944274432"), "")
+	stringOption(t, Must(ParseSnowflake("132271570944274432")), "")
 	stringOption(t, SnowflakeOf[plain](132271570944274432), "")
-	stringOption(t, MustParseSno("brpk4q72xwf2m63l"), "")
-	stringOption(t, SnoOf[order](MustParseSno("brpk4q72xwf2m63l")), "")
+	stringOption(t, Must(ParseSno("brpk4q72xwf2m63l")), "")
+	stringOption(t, SnoOf[order](Must(ParseSno("brpk4q72xwf2m63l"))), "")
 	const remedy = `not a JSON string or integer; write the field's tag without the option string: json:"id", not json:"id,string"; want `
-	stringOption(t, MustParseUID60("xinaS8QBh"), remedy+"4 to 10 characters [A-Za-z0-9_-] in quotes, or a decimal integer from 0 to 1152921504606846975")
+	stringOption(t, Must(ParseUID60("xinaS8QBh")), remedy+"4 to 10 characters [A-Za-z0-9_-] in quotes, or a decimal integer from 0 to 1152921504606846975")
 	stringOption(t, UID60Of[plain](7), remedy)
-	stringOption(t, MustParseSpread64("cb54ecf2840a0015"), remedy)
-	stringOption(t, MustParseSpread64("1234567890e20123"), remedy) // a JSON number, but not an integer
-	stringOption(t, MustParseSpread64("0000000000000007"), remedy)
+	stringOption(t, Must(ParseSpread64("cb54ecf2840a0015")), remedy)
+	stringOption(t, Must(ParseSpread64("1234567890e20123")), remedy) // a JSON number, but not an integer
+	stringOption(t, Must(ParseSpread64("0000000000000007")), remedy)
 	stringOption(t, SnowflakeOf[order](7), remedy+`"ord_" and a decimal integer from 0 to 9223372036854775807 in quotes, or a decimal integer from 0 to 9223372036854775807`)
 	stringOption(t, SnowflakeSIOf[order](7), remedy)
 	stringOption(t, UID60Of[order](7), remedy)
@@ -448,7 +448,7 @@ func TestMapGenerator(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	own := MapGenerator(Must(NewSnowflakeGenerator(SnowflakeConfig{})), func(id Snowflake) int64 { return id.Int64() })
+	own := MapGenerator(Must(NewSnowflakeGenerator(SnowflakeConfig{})), func(id Snowflake) int64 { return int64(id) })
 	if n, err := own.Fill(ctx, make([]int64, 3)); n != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("Fill with a canceled context = %d, %v", n, err)
 	}

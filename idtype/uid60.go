@@ -132,10 +132,6 @@ func uid60Digits(id UID60) int {
 	return max(uid60MinDigits, (bits.Len64(uint64(id))+5)/6)
 }
 
-// MustParseUID60 is like [ParseUID60], but panics on an error. Use it for
-// constants.
-func MustParseUID60(s string) UID60 { return Must(ParseUID60(s)) }
-
 // Int64 returns the column's number.
 func (id UID60) Int64() int64 { return int64(id) }
 

@@ -139,9 +139,6 @@ func ParseUUID(s string) (id UUID, err error) {
 	return id, err
 }
 
-// MustParseUUID is like [ParseUUID], but panics on an error. Use it for constants.
-func MustParseUUID(s string) UUID { return Must(ParseUUID(s)) }
-
 // IsZero reports whether id is the zero ID, the nil UUID. Generators never return it.
 func (id UUID) IsZero() bool { return id == UUID{} }
 

@@ -43,7 +43,7 @@ var uuidFormat = formatOf(format{
 		{uuid.MustParse("919108f7-52d1-4320-9bac-f847db4148a8"), "919108f7-52d1-4320-9bac-f847db4148a8"},
 		{[16]byte{15: 1}, "00000000-0000-0000-0000-000000000001"}, {[]byte("0123456789abcdef"), "30313233-3435-3637-3839-616263646566"},
 	},
-}, ParseUUID, MustParseUUID)
+}, ParseUUID)
 
 // RFC 9562, section 4, lets readers accept either case. Writers use lower case.
 func TestUUIDUpperCase(t *testing.T) {
@@ -77,7 +77,7 @@ func (u foreignUUID) Value() (driver.Value, error) { return uuid.UUID(u).String(
 
 // Scan accepts every type of 16 bytes, but no typed key of another model.
 func TestScanForeignUUIDs(t *testing.T) {
-	want := MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
+	want := Must(ParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"))
 	sno := Sno{0: 0x4e, 9: 7}
 	foreign := foreignUUID(want)
 	for _, src := range []any{foreignUUID(want), plainUUID(want), uuid.UUID(want), [16]byte(want), &foreign} {
@@ -150,11 +150,11 @@ func TestUUIDVersion(t *testing.T) {
 		"ffffffff-ffff-ffff-ffff-ffffffffffff": "all ones",
 		"017f22e2-79b0-7cc3-18c4-dc0c0c07398f": "another variant",
 	} {
-		if _, err := MustParseUUID(text).Time(); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), text) {
+		if _, err := Must(ParseUUID(text)).Time(); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), text) {
 			t.Errorf("Time of %s: %v, want an error with %q", text, err, want)
 		}
 	}
-	if v := MustParseUUID("919108f7-52d1-4320-9bac-f847db4148a8").Version(); v != 4 {
+	if v := Must(ParseUUID("919108f7-52d1-4320-9bac-f847db4148a8")).Version(); v != 4 {
 		t.Errorf("Version = %d, want 4", v)
 	}
 }
@@ -236,7 +236,7 @@ func typedUUID[K any]() format {
 			t.Errorf("Time = %v, want %v", id.Time(), v.Time)
 		}
 	}
-	return formatOf(prefixedUUID(v), Parse[V, *V], MustParse[V, *V])
+	return formatOf(prefixedUUID(v), Parse[V, *V])
 }
 
 // prefixedUUID adds texts to the format of a key, which is derived from UUID's.

@@ -316,7 +316,7 @@ func TestArrayWire(t *testing.T) {
 // An ID whose text is NULL is quoted in an array's text form.
 func TestTextNamedNull(t *testing.T) {
 	m := newMap()
-	ids := []sqltypes.UID60Text{sqltypes.TextOf(idtype.MustParseUID60("NULL"))}
+	ids := []sqltypes.UID60Text{sqltypes.TextOf(idtype.Must(idtype.ParseUID60("NULL")))}
 	if got := encode(t, m, pgtype.TextArrayOID, textFormat, ids); string(got) != `{"NULL"}` {
 		t.Errorf("encoded as %s", got)
 	}

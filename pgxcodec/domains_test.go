@@ -526,7 +526,7 @@ func ExampleRegister() {
 	m := pgtype.NewMap() // of a connection: conn.TypeMap()
 	pgxcodec.Register(m)
 
-	id := idtype.MustParseSno("brpk4q72xwf2m63l")
+	id := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 	b, _ := m.Encode(pgtype.UUIDOID, pgtype.BinaryFormatCode, id, nil)
 	fmt.Printf("%s\n", b)
 

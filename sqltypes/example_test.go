@@ -14,7 +14,7 @@ func Example() {
 		ID     sqltypes.SnoText
 		Parent sqltypes.Optional[sqltypes.SnoText]
 	}
-	page := Page{ID: sqltypes.TextOf(idtype.MustParseSno("brpk4q72xwf2m63l"))}
+	page := Page{ID: sqltypes.TextOf(idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")))}
 	id, _ := page.ID.Value()
 	parent, _ := page.Parent.Value()
 	fmt.Printf("%#v %#v\n", id, parent)
@@ -48,7 +48,7 @@ func ExampleText() {
 
 	// A char(10) column pads an ID of 9 characters.
 	err := v.Scan("xinaS8QBh ")
-	fmt.Println(v.ID.UID60.Int64(), err)
+	fmt.Println(int64(v.ID.UID60), err)
 	// Output:
 	// xinaS8QBh
 	// 11093174944930914 <nil>
@@ -69,7 +69,7 @@ func ExampleOptional() {
 }
 
 func ExampleSnoBytes() {
-	v := sqltypes.SnoBytesOf(idtype.MustParseSno("brpk4q72xwf2m63l"))
+	v := sqltypes.SnoBytesOf(idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")))
 	b, _ := v.Value()
 	fmt.Printf("%x %v\n", b, v)
 	// Output: 4e6f2160a0ff9a0a1033 brpk4q72xwf2m63l

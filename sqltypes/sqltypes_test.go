@@ -24,9 +24,9 @@ type orderID struct{ idtype.Snowflake }
 var (
 	snowflake = idtype.Snowflake(132271570944274432)
 	order     = orderID{snowflake}
-	uid60     = idtype.MustParseUID60("xinaS8QBh")
-	spread64  = idtype.MustParseSpread64("cb54ecf2840a0015")
-	sno       = idtype.MustParseSno("brpk4q72xwf2m63l")
+	uid60     = idtype.Must(idtype.ParseUID60("xinaS8QBh"))
+	spread64  = idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015"))
+	sno       = idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 	snoRaw, _ = sno.MarshalBinary()
 )
 
@@ -196,7 +196,7 @@ func (e endless) Value() (driver.Value, error) { return e, nil }
 // Scan treats nil pointers as NULL. It rejects an ID of another format or column
 // type, even if the text or number of that ID is valid for the destination.
 func TestScanValuers(t *testing.T) {
-	digits := idtype.MustParseUID60("1234567890")
+	digits := idtype.Must(idtype.ParseUID60("1234567890"))
 	for _, tt := range []struct {
 		dst  sql.Scanner
 		srcs []any
@@ -216,7 +216,7 @@ func TestScanValuers(t *testing.T) {
 		{new(sqltypes.OptionalSnowflake), []any{sqltypes.TextOf(snowflake), sqltypes.OptionalUID60{}, sql.NullInt64{}}, idtype.ErrSyntax},
 		{new(sqltypes.SnowflakeText), []any{struct{ *sqltypes.SnowflakeText }{}, &struct{ *sqltypes.SnowflakeText }{}}, idtype.ErrNull},
 		{new(sqltypes.SnoBytes), []any{struct{ *sqltypes.SnoBytes }{}}, idtype.ErrNull},
-		{new(sqltypes.SnoText), []any{sqltypes.TextOf(idtype.MustParseSpread64("2222222222220222")), sno, &sno, sqltypes.OptionalOf(sno), sqltypes.SnoBytesOf(sno)}, idtype.ErrSyntax},
+		{new(sqltypes.SnoText), []any{sqltypes.TextOf(idtype.Must(idtype.ParseSpread64("2222222222220222"))), sno, &sno, sqltypes.OptionalOf(sno), sqltypes.SnoBytesOf(sno)}, idtype.ErrSyntax},
 		{new(sqltypes.SnoBytes), []any{sno, &sno, sqltypes.TextOf(sno), sqltypes.OptionalOf(sno)}, idtype.ErrSyntax},
 		{new(sqltypes.OptionalSnowflake), []any{digits, &digits, sqltypes.OptionalOf(digits), idtype.SnowflakeSI(8193), sqltypes.TextOf(idtype.SnowflakeSI(8193))}, idtype.ErrSyntax},
 		{new(sqltypes.OptionalSnowflake), []any{idtype.Snowflake(-1), sqltypes.OptionalOf(idtype.Snowflake(-1))}, idtype.ErrRange},

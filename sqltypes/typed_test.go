@@ -32,8 +32,8 @@ func TestTypedText(t *testing.T) {
 	testType(t, sqltypes.TextOf(shopID{7}), "shop_7", `"shop_7"`, "7", "text", nil)
 	testType(t, sqltypes.TextOf(idtype.SnowflakeSIOf[shop](7)), "shop_7", `"shop_7"`, "7", "text", nil)
 	// The texts of these could be decimals too.
-	testType(t, sqltypes.TextOf(idtype.MustParse[idtype.UID60Of[shop]]("shop_1234567890")), "shop_1234567890", `"shop_1234567890"`, "1234567890", "text", nil)
-	testType(t, sqltypes.TextOf(idtype.MustParse[idtype.Spread64Of[visitor]]("1234567890120123")), "1234567890120123", `"1234567890120123"`, "1234567890120123", "text", []scan{
+	testType(t, sqltypes.TextOf(idtype.Must(idtype.Parse[idtype.UID60Of[shop]]("shop_1234567890"))), "shop_1234567890", `"shop_1234567890"`, "1234567890", "text", nil)
+	testType(t, sqltypes.TextOf(idtype.Must(idtype.Parse[idtype.Spread64Of[visitor]]("1234567890120123"))), "1234567890120123", `"1234567890120123"`, "1234567890120123", "text", []scan{
 		{"1234", idtype.ErrSyntax},
 	})
 	id := sno.WithMeta('c')
@@ -44,7 +44,7 @@ func TestTypedText(t *testing.T) {
 	if v, err := sqltypes.TextOf(idtype.SnoOf[customer](sno)).Value(); v != nil || !errors.Is(err, idtype.ErrRange) {
 		t.Errorf("Value with another metabyte = %v, %v, want ErrRange", v, err)
 	}
-	u := idtype.MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
+	u := idtype.Must(idtype.ParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"))
 	testType(t, sqltypes.TextOf(u), u.String(), `"`+u.String()+`"`, u.String(), "text", nil)
 	testType(t, sqltypes.TextOf(idtype.UUIDOf[shop](u)), "shop_01fwhe4ydgfk1shh6w1g60eecf", `"shop_01fwhe4ydgfk1shh6w1g60eecf"`, u.String(), "text", []scan{
 		{u.String(), sqltypes.TextOf(idtype.UUIDOf[shop](u))}, {"shop_01fwhe4ydgfk1shh6w1g60eecf", idtype.ErrSyntax}})

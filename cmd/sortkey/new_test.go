@@ -99,7 +99,7 @@ func TestNewAt(t *testing.T) {
 	for range 10 {
 		out, _, _ := execute(t, "", "new", "uid60", "-n", "2", "--at", "2026-01-31")
 		for i, line := range strings.Fields(out) {
-			id := idtype.MustParseUID60(line)
+			id := idtype.Must(idtype.ParseUID60(line))
 			if id.Sequence() != i || !id.Time().Equal(time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)) {
 				t.Errorf("%s: got sequence %d at %s, want %d at 2026-01-31", id, id.Sequence(), id.Time(), i)
 			}
@@ -133,7 +133,7 @@ func TestNewJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatal(err)
 		}
-		if id := idtype.MustParseUID60(got.ID); got.Type != "uid60" || got.Int64 != fmt.Sprint(id.Int64()) || got.UUID != "" {
+		if id := idtype.Must(idtype.ParseUID60(got.ID)); got.Type != "uid60" || got.Int64 != fmt.Sprint(id.Int64()) || got.UUID != "" {
 			t.Errorf("got %s, want uid60 %d", line, id.Int64())
 		}
 	}

@@ -36,12 +36,12 @@ func arrays(t *testing.T, db *sql.DB) {
 	order, customer := idtype.SnowflakeOf[idtest.Order](7), idtype.SnoOf[idtest.Customer]{5: 'c', 9: 1}
 	ids := sqltypes.Array[idtype.Snowflake]{779300444248735744, 7}
 	array(t, db, "bigints", ids)
-	array(t, db, "bigints", sqltypes.Array[idtype.Spread64]{idtype.MustParseSpread64("cb54ecf2840a0015")})
+	array(t, db, "bigints", sqltypes.Array[idtype.Spread64]{idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015"))})
 	array(t, db, "bigints", sqltypes.Array[idtype.SnowflakeOf[idtest.Order]]{order})
 	array(t, db, "bigints", sqltypes.Array[sqltypes.OptionalSnowflake]{{}, {ID: 7}})
 	array(t, db, "uuids", sqltypes.Array[idtype.Sno]{{9: 1}, {}})
 	array(t, db, "uuids", sqltypes.Array[idtype.SnoOf[idtest.Customer]]{customer})
-	array(t, db, "texts", sqltypes.Array[sqltypes.UID60Text]{sqltypes.TextOf(idtype.MustParseUID60("NULL"))})
+	array(t, db, "texts", sqltypes.Array[sqltypes.UID60Text]{sqltypes.TextOf(idtype.Must(idtype.ParseUID60("NULL")))})
 	array(t, db, "domains", ids)
 
 	for literal, want := range map[string]error{"{{1},{2}}": idtype.ErrSyntax, "{1,NULL}": idtype.ErrNull, "{-1}": idtype.ErrRange} {

@@ -22,7 +22,7 @@ import (
 // ours.
 func TestStandardUUID(t *testing.T) {
 	t.Parallel()
-	raw := [16]byte(idtype.MustParseUUID("019a3c5e-7b2d-7f00-8a1b-2c3d4e5f6071"))
+	raw := [16]byte(idtype.Must(idtype.ParseUUID("019a3c5e-7b2d-7f00-8a1b-2c3d4e5f6071")))
 	values := []any{
 		uuid.UUID(raw), sql.Null[uuid.UUID]{V: raw, Valid: true}, google.UUID(raw), pgtype.UUID{Bytes: raw, Valid: true},
 		idtype.UUID(raw), idtype.UUIDOf[idtest.Order](raw), sql.Null[idtype.UUID]{V: raw, Valid: true},
@@ -47,7 +47,7 @@ func TestStandardUUID(t *testing.T) {
 // Since Go 1.27, pgx scans the columns of database/sql into slices, of our types too.
 func TestRowScanning(t *testing.T) {
 	t.Parallel()
-	sno := idtype.MustParseSno("2222222222222223")
+	sno := idtype.Must(idtype.ParseSno("2222222222222223"))
 	eachClient(t, func(t *testing.T, query func(sql string, args ...any) idtest.Row) {
 		var snowflakes []idtype.Snowflake
 		var typed []idtype.SnowflakeOf[idtest.Order]

@@ -211,7 +211,7 @@ func TestReplacingKeys(t *testing.T) {
 				t.Fatalf("customer %+v lost its order", c)
 			}
 		}
-		unknown := idtype.SnoOf[after.Customer](idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c'))
+		unknown := idtype.SnoOf[after.Customer](idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")).WithMeta('c'))
 		if err := changed.Create(&after.Order{CustomerID: unknown}).Error; err == nil || !strings.Contains(err.Error(), "fk_customers_orders") {
 			t.Errorf("create an order with an unknown customer: got %v", err)
 		}

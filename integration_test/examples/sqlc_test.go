@@ -141,7 +141,7 @@ func TestSqlcOverrides(t *testing.T) {
 		"snowflake": {"idtype.Snowflake", idtype.Snowflake(1)}, "snowflake_si": {"idtype.SnowflakeSI", idtype.SnowflakeSI(1)},
 		"uid60": {"idtype.UID60", idtype.UID60(1)}, "spread64": {"idtype.Spread64", idtype.Spread64(-65536)},
 		"sno": {"idtype.Sno", idtype.Sno{9: 1}}, "sno_as_text": {"sqltypes.SnoText", sqltypes.TextOf(idtype.Sno{9: 1})},
-		"uuid7": {"idtype.UUID", idtype.MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")},
+		"uuid7": {"idtype.UUID", idtype.Must(idtype.ParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"))},
 	}
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))

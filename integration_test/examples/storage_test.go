@@ -13,7 +13,7 @@ import (
 func TestStorageSQLite(t *testing.T) {
 	g := sqlitetest.Open(t)
 	must(t, g.Exec("CREATE TABLE t (id uuid)").Error)
-	id := idtype.MustParseSno("2222222242222222")
+	id := idtype.Must(idtype.ParseSno("2222222242222222"))
 	var kinds []string
 	must(t, g.Exec("INSERT INTO t VALUES (?), (?)", id, id.String()).Error)
 	if err := g.Raw("SELECT typeof(id) FROM t ORDER BY rowid").Scan(&kinds).Error; err != nil || strings.Join(kinds, " ") != "text integer" {

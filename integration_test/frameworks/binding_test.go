@@ -36,8 +36,8 @@ type search struct {
 
 func aSearch() search {
 	order := key.OrderID(779300444248735744)
-	return search{idtype.MustParseUID60("1234567890"), idtype.MustParseSpread64("9234567890120123"), order,
-		key.CustomerID(idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c')), &order, sqltypes.OptionalOf(order), []key.OrderID{order, order + 1}}
+	return search{idtype.Must(idtype.ParseUID60("1234567890")), idtype.Must(idtype.ParseSpread64("9234567890120123")), order,
+		key.CustomerID(idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")).WithMeta('c')), &order, sqltypes.OptionalOf(order), []key.OrderID{order, order + 1}}
 }
 
 func (s search) values() url.Values {
@@ -74,7 +74,7 @@ func TestOAPICodegen(t *testing.T) {
 	bound(t, "customer", s.Customer.String(), s.Customer)
 	bound(t, "snowflake", "779300444248735744", idtype.Snowflake(779300444248735744))
 	bound(t, "si", "1781273964118016", idtype.SnowflakeSI(1781273964118016))
-	bound(t, "sno", "brpk4q72xwf2m63l", idtype.MustParseSno("brpk4q72xwf2m63l"))
+	bound(t, "sno", "brpk4q72xwf2m63l", idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")))
 	bound(t, "optional", s.Order.String(), s.Parent)
 	bound(t, "text", s.Order.String(), sqltypes.TextOf(s.Order))
 	var id key.OrderID

@@ -95,7 +95,7 @@ func TestBunNull(t *testing.T) {
 		pgtest.CheckColumns(t, db, map[string]string{"notes.id": "bigint", "notes.order_id": "bigint", "notes.parent_id": "bigint", "notes.customer_id": "uuid"})
 		order := key.OrderID(7)
 		notes := []note{{ID: 1}, {ID: 2, OrderID: &order, ParentID: sqltypes.OptionalOf(order)}}
-		notes[1].CustomerID.ID = key.CustomerID(idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c'))
+		notes[1].CustomerID.ID = key.CustomerID(idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")).WithMeta('c'))
 		_, err = b.NewInsert().Model(&notes).Exec(ctx)
 		must(t, err)
 		var got []note

@@ -103,7 +103,7 @@ func exercise(t *testing.T, s store) {
 // squirrel passes a key in Eq as one value, and a zero Optional as NULL. It calls Value on a
 // nil pointer, which panics.
 func TestSquirrelEq(t *testing.T) {
-	id := idtype.MustParse[key.CustomerID]("brpk4q72egf2m63l")
+	id := idtype.Must(idtype.Parse[key.CustomerID]("brpk4q72egf2m63l"))
 	for _, test := range []struct {
 		value any
 		sql   string
@@ -131,7 +131,7 @@ func TestSquirrelEq(t *testing.T) {
 func TestJetUUID(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, queries.Schema)
-		id := idtype.MustParse[key.CustomerID]("brpk4q72egf2m63l")
+		id := idtype.Must(idtype.Parse[key.CustomerID]("brpk4q72egf2m63l"))
 		customers, column := pg.NewTable("public", "customers", ""), pg.StringColumn("id")
 		for _, test := range []struct {
 			uuid fmt.Stringer

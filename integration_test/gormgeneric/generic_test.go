@@ -117,7 +117,7 @@ func stored(t *testing.T, g *gorm.DB) map[string]sno {
 // Create fills zero IDs and keeps the others. Upserts return the IDs of the rows.
 func TestCreate(t *testing.T) {
 	run(t, func(t *testing.T, g *gorm.DB) {
-		set := []sno{idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.MustParseSno("brpk4q72xwf2m63m")}
+		set := []sno{idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")), idtype.Must(idtype.ParseSno("brpk4q72xwf2m63m"))}
 		result := gorm.WithResult()
 		one, preset := person{Name: "one"}, person{Name: "set", ID: set[0]}
 		for _, row := range []*person{&one, &preset} {

@@ -45,7 +45,7 @@ func TestChoosingFormats(t *testing.T) {
 	instant := func(at time.Time) string { return at.Format("2006-01-02T15:04:05.000Z") }
 	snowflake, spread := idtype.DefaultSnowflakeLayout(), idtype.Spread64Layout{}
 	si := idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
-	lastSpread, lastSno := idtype.MustParseSpread64("ffffffffffff03ff"), idtype.MustParseSno("xxxxxxxxxxxxxxxx")
+	lastSpread, lastSno := idtype.Must(idtype.ParseSpread64("ffffffffffff03ff")), idtype.Must(idtype.ParseSno("xxxxxxxxxxxxxxxx"))
 	// The last ID of a format has the largest value of each part.
 	a, err := snowflake.Parts(idtype.MaxSnowflake)
 	must(t, err)
@@ -56,7 +56,7 @@ func TestChoosingFormats(t *testing.T) {
 	years := si.Time(idtype.MaxSnowflakeSI).Sub(si.BaseClock).Hours() / 24 / 365.25
 	longest := idtype.SnowflakeSI(idtype.MaxSnowflakeSI).String()
 	lastUID60 := idtype.UID60(idtype.MaxUID60)
-	lastUUID := idtype.MustParseUUID("ffffffff-ffff-7fff-bfff-ffffffffffff")
+	lastUUID := idtype.Must(idtype.ParseUUID("ffffffff-ffff-7fff-bfff-ffffffffffff"))
 	uuidEnd, err := lastUUID.Time()
 	must(t, err)
 	page := docs.Page(t, "choosing")
@@ -66,13 +66,13 @@ func TestChoosingFormats(t *testing.T) {
 		fmt.Sprintf("| `SnowflakeSI` | %d | `bigint` | up to %d digits: `1781273964118016` | %s | %d | %.2f years after its base clock |",
 			bits.Len64(idtype.MaxSnowflakeSI), len(longest), thousands((b.Index+1)*1000), b.Machine+1, years),
 		fmt.Sprintf("| `UID60` | %d | `bigint` | up to %d characters: `%s` | %s | no node numbers | %s |",
-			bits.Len64(idtype.MaxUID60), len(lastUID60.String()), idtype.MustParseUID60("7TEAe6SwuZ"), thousands((lastUID60.Sequence()+1)*1000), instant(lastUID60.Time())),
+			bits.Len64(idtype.MaxUID60), len(lastUID60.String()), idtype.Must(idtype.ParseUID60("7TEAe6SwuZ")), thousands((lastUID60.Sequence()+1)*1000), instant(lastUID60.Time())),
 		fmt.Sprintf("| `Spread64` | 64 | `bigint` | %d hex digits: `%s` | %s | %d | %s |",
-			len(lastSpread.String()), idtype.MustParseSpread64("cb54ecf2840a0015"), thousands((c.Sequence+1)*1000), (c.Generator+1)*(c.Cluster+1), instant(lastSpread.Time())),
+			len(lastSpread.String()), idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015")), thousands((c.Sequence+1)*1000), (c.Generator+1)*(c.Cluster+1), instant(lastSpread.Time())),
 		fmt.Sprintf("| `Sno` | 80 | `uuid` | %d characters: `%s` | %s | %s | %s |",
-			len(lastSno.String()), idtype.MustParseSno("brpk4q72xwf2m63l"), thousands((math.MaxUint16+1)*250), thousands(math.MaxUint16+1), instant(lastSno.Time())),
+			len(lastSno.String()), idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")), thousands((math.MaxUint16+1)*250), thousands(math.MaxUint16+1), instant(lastSno.Time())),
 		fmt.Sprintf("| `UUID` | %d | `uuid` | %d characters: `%s` | unlimited | no node numbers | %s |",
-			8*len(lastUUID), len(lastUUID.String()), idtype.MustParseUUID("01890a5d-ac96-774b-bcce-b302099a8057"), instant(uuidEnd)),
+			8*len(lastUUID), len(lastUUID.String()), idtype.Must(idtype.ParseUUID("01890a5d-ac96-774b-bcce-b302099a8057")), instant(uuidEnd)),
 	} {
 		if !strings.Contains(page, row) {
 			t.Errorf("the page doesn't contain %s", row)
@@ -183,7 +183,7 @@ func TestChoosingOdds(t *testing.T) {
 func TestChoosingTyped(t *testing.T) {
 	gen, err := guide.NewOrderIDs(1)
 	must(t, err)
-	customer := idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta(guide.Customer{}.IDMeta())
+	customer := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")).WithMeta(guide.Customer{}.IDMeta())
 	order, created, err := guide.NewOrder(gen, customer.String())
 	if err != nil || order.CustomerID.Untyped() != customer || time.Since(created).Abs() > time.Minute {
 		t.Errorf("got %v, created %v, %v", order, created, err)
@@ -219,9 +219,9 @@ func TestChoosingUpload(t *testing.T) {
 func TestChoosingJavaScript(t *testing.T) {
 	page := docs.Page(t, "choosing")
 	line := guide.Line{
-		Snowflake: 779300444248735745, SnowflakeSI: 1781273964118016, UID60: idtype.MustParseUID60("7TEAe6SwuZ"),
-		Spread64: idtype.MustParseSpread64("cb54ecf2840a0015"), Sno: idtype.MustParseSno("brpk4q72xwf2m63l"),
-		UUID: idtype.MustParseUUID("01890a5d-ac96-774b-bcce-b302099a8057"),
+		Snowflake: 779300444248735745, SnowflakeSI: 1781273964118016, UID60: idtype.Must(idtype.ParseUID60("7TEAe6SwuZ")),
+		Spread64: idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015")), Sno: idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")),
+		UUID: idtype.Must(idtype.ParseUUID("01890a5d-ac96-774b-bcce-b302099a8057")),
 	}
 	b, err := json.Marshal(line)
 	if err != nil || !strings.Contains(page, "\n"+string(b)+"\n") {

@@ -184,7 +184,7 @@ func TestStorageExports(t *testing.T) {
 	migrated.One(t, func(t *testing.T, db *pgtest.DB) {
 		docs.One(t, "storage", "text").Run(t, db)
 		g := db.GORM(t, nil)
-		first, second := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.MustParseSno("brpk4q72xwf2m63m")
+		first, second := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")), idtype.Must(idtype.ParseSno("brpk4q72xwf2m63m"))
 		rows := []guide.Export{
 			{Subject: sqltypes.TextOf(first), Raw: sqltypes.SnoBytesOf(first)},
 			{Subject: sqltypes.TextOf(second), Raw: sqltypes.SnoBytesOf(second), Parent: sqltypes.OptionalOf(first), Orders: sqltypes.Array[guide.OrderID]{1, 2}},
@@ -285,7 +285,7 @@ func TestStorageWire(t *testing.T) {
 		"Snowflake": {"8 bytes": "\x0a\xd0\xa0\xb5\x7d\x00\x00\x00", "text": "\x00779300444248735744", "literal": "'779300444248735744'"},
 		"Sno":       {"16 bytes": "\x00\x00\x00\x10brpk4q72xwf2m63l", "text": "\x246272706b-3471-3732-7877-66326d36336c", "literal": "'6272706b-3471-3732-7877-66326d36336c'"},
 	}
-	b, err := idtype.MustParseSnowflake("779300444248735744").AppendBinary(nil)
+	b, err := idtype.Must(idtype.ParseSnowflake("779300444248735744")).AppendBinary(nil)
 	must(t, err)
 	forms["Snowflake"]["8 bytes"], forms["Snowflake"]["text"] = "\x00\x00\x00\x08"+string(b), "\x00\x00\x00\x12779300444248735744"
 	t.Parallel()
@@ -306,8 +306,8 @@ func TestStorageWire(t *testing.T) {
 				id            any
 				read          any
 			}{
-				{"Snowflake", "SELECT $1::bigint", idtype.MustParseSnowflake("779300444248735744"), &snowflake},
-				{"Sno", "SELECT $1::uuid", idtype.MustParseSno("brpk4q72xwf2m63l"), &sno},
+				{"Snowflake", "SELECT $1::bigint", idtype.Must(idtype.ParseSnowflake("779300444248735744")), &snowflake},
+				{"Sno", "SELECT $1::uuid", idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")), &sno},
 			} {
 				w.form(nil)
 				if err := row(v.query, v.id).Scan(v.read); err != nil {

@@ -52,7 +52,7 @@ func TestCatalog(t *testing.T) {
 		wantRows(t, pool, `SELECT typname FROM pg_type t JOIN pg_proc p ON p.proname = t.typname AND p.pronamespace = t.typnamespace
 			WHERE typnamespace = 'sortkey'::regnamespace`)
 		wantRows(t, pool, "SELECT sortkey.sno_text('6272706b-3471-3732-7877-66326d36336c')", "brpk4q72xwf2m63l")
-		wantLines(t, "a parameter", columnOf(t, pool, "SELECT sortkey.sno_text($1)", idtype.MustParseSno("brpk4q72xwf2m63l")), "brpk4q72xwf2m63l")
+		wantLines(t, "a parameter", columnOf(t, pool, "SELECT sortkey.sno_text($1)", idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))), "brpk4q72xwf2m63l")
 
 		definitions := columnOf(t, pool, `SELECT pg_get_functiondef(oid) FROM pg_proc
 			WHERE pronamespace = 'sortkey'::regnamespace AND proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno|sno_meta)$'`)

@@ -30,7 +30,7 @@ func TestUUID7(t *testing.T) {
 		var ids []idtype.UUID
 		for _, s := range []string{"00000000-0000-0000-0000-000000000000", "00000000-0000-7000-8000-000000000000", "ffffffff-ffff-7fff-bfff-ffffffffffff",
 			"ffffffff-ffff-ffff-ffff-ffffffffffff", "017f22e2-79b0-7cc3-18c4-dc0c0c07398f", "919108f7-52d1-4320-9bac-f847db4148a8"} {
-			ids = append(ids, idtype.MustParseUUID(s))
+			ids = append(ids, idtype.Must(idtype.ParseUUID(s)))
 		}
 		for range 2000 {
 			id := idtype.UUID(uuid.New())

@@ -21,7 +21,7 @@ import (
 
 const someID idtype.Snowflake = 132271570944274432
 
-var someSno = idtype.MustParseSno("brpk4q72xwf2m63l")
+var someSno = idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 
 // turns checks an assumption of the other tests: consecutive statements of a client run
 // on different backends. A turner guarantees this. Without a turner, PgBouncer's round

@@ -56,7 +56,7 @@ func TestComposites(t *testing.T) {
 	}
 	t.Parallel()
 	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
-		sno, n := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(132271570944274432)
+		sno, n := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")), idtype.Snowflake(132271570944274432)
 		full := part{-7, &sno, []sqltypes.SnoText{{ID: sno}}, n, []*idtype.Snowflake{&n, nil}, sqltypes.OptionalOf(sqltypes.SnoBytesOf(sno))}
 		empty := part{List: []sqltypes.SnoText{}, Ds: []*idtype.Snowflake{}}
 		for name, load := range map[string]func(*testing.T, *pgx.Conn, ...string){"one by one": loadEach, "together": loadTogether} {

@@ -51,13 +51,13 @@ type subject struct {
 }
 
 func subjects() []subject {
-	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
+	sno := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 	u := map[string]string{"uuid": sno.UUID().String(), "text": sno.String(), "bytea": fmt.Sprintf(`\x%x`, sno[:])}
 	return []subject{
 		{"", shapes(int64(7)), nil},
 		{"", shapes(uuid.UUID(sno.UUID())), nil},
 		{"bigint", idShapes(idtype.SnowflakeOf[idtest.Order](7)), nil},
-		{"bigint", idShapes(idtype.MustParseUID60("xinaS8QBh")), map[string]string{"text": "xinaS8QBh"}},
+		{"bigint", idShapes(idtype.Must(idtype.ParseUID60("xinaS8QBh"))), map[string]string{"text": "xinaS8QBh"}},
 		{"uuid", idShapes(sno), u},
 		{"uuid", idShapes(customerID{sno}), u},
 		{"text", idShapes(sqltypes.TextOf(idtype.UID60Of[idtest.Visit](11093174944930914))), map[string]string{"bigint": "11093174944930914"}},

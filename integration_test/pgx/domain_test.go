@@ -116,7 +116,7 @@ func TestCallersDomainCodec(t *testing.T) {
 func TestLoadTypes(t *testing.T) {
 	t.Parallel()
 	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
-		id, code := idtype.Spread64(-7), sqltypes.TextOf(idtype.MustParseSno("brpk4q72xwf2m63l"))
+		id, code := idtype.Spread64(-7), sqltypes.TextOf(idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")))
 		for name, register := range map[string]pgtest.Option{"Register": unloaded, "AfterConnect": loaded} {
 			t.Run(name, func(t *testing.T) {
 				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
@@ -141,7 +141,7 @@ func TestDomainsOfAllSchemas(t *testing.T) {
 			conn, ctx := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context()
 			registered(t, conn, true, "app.order_id", "app._order_id", "app.code", "app._code", "app.any_case", "public.citext")
 			registered(t, conn, false, "app.list", "app._list", "app.amount") // they can't hold an ID
-			id, sno := idtype.Snowflake(7), idtype.MustParseSno("brpk4q72xwf2m63l")
+			id, sno := idtype.Snowflake(7), idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 			code := sqltypes.TextOf(sno)
 			type line struct {
 				ID      idtype.Snowflake

@@ -35,7 +35,7 @@ func (r record) args() pgx.NamedArgs {
 }
 
 func records() []record {
-	parent, sno := idtype.MustParseUID60("xinaS8QBh"), idtype.MustParseSno("brpk4q72xwf2m63l")
+	parent, sno := idtype.Must(idtype.ParseUID60("xinaS8QBh")), idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 	return []record{
 		{1, sno, &parent, sqltypes.OptionalOf(idtype.Spread64(-7)), sqltypes.TextOf(sno), sqltypes.SnoBytesOf(sno), []idtype.SnowflakeSI{1, 2}, orderID{9}, "full"},
 		{2, sno.WithMeta(2), nil, sqltypes.OptionalSpread64{}, sqltypes.TextOf(sno.WithMeta(3)), sqltypes.SnoBytesOf(sno.WithMeta(4)), []idtype.SnowflakeSI{}, orderID{}, "empty"},
@@ -108,7 +108,7 @@ func TestNegativeNumbers(t *testing.T) {
 // The google/uuid codec, registered before or after this one, and pgx's own uuid types
 // give the same results as without this codec.
 func TestWithGoogleUUID(t *testing.T) {
-	u, sno := uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"), idtype.MustParseSno("brpk4q72xwf2m63l")
+	u, sno := uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"), idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 	type registrations []func(*pgtype.Map)
 	t.Parallel()
 	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {

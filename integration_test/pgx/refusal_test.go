@@ -65,7 +65,7 @@ func refused(t *testing.T, conn *pgx.Conn, expression string, want error, values
 // Scanning a column of another type, or a value of another length, fails.
 func TestWrongColumn(t *testing.T) {
 	inEachMode(t, func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
-		number, id := idtype.Snowflake(7), idtype.MustParseSno("brpk4q72xwf2m63l")
+		number, id := idtype.Snowflake(7), idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 		for _, c := range []struct {
 			values      []any
 			expressions []string
@@ -106,7 +106,7 @@ var otherColumns = []struct{ name, typ string }{
 // Sno's UUID, and the server refuses raw bytes and the text of a Sno for a uuid column. It never
 // gets raw bytes, which it would pad or truncate.
 func TestWrongParameter(t *testing.T) {
-	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
+	sno := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 	asUUID := sno.UUID().String()
 	asBytes := fmt.Sprintf("\\x%x", asUUID)
 	raw, txt := sqltypes.SnoBytesOf(sno), sqltypes.TextOf(sno)
@@ -181,7 +181,7 @@ func refuses(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode, table, column
 func TestRemedies(t *testing.T) {
 	t.Parallel()
 	filled.OneReused(t, func(t *testing.T, db *pgtest.DB) {
-		sno, number := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(7)
+		sno, number := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")), idtype.Snowflake(7)
 		txt, customer, order := sqltypes.TextOf(sno), idtype.SnoOf[idtest.Visit](sno), idtype.SnowflakeOf[idtest.Order](7)
 		const noType, function, use, column, slice = "write $1::", "pass id.String() to a function", "or use ", "make the column ", "pass a slice of "
 		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec} {

@@ -117,7 +117,7 @@ func formats() []format {
 	snowflake, snowflakeLayout := idtype.Snowflake(779811650940178432), idtype.DefaultSnowflakeLayout()
 	si, siLayout := idtype.SnowflakeSI(745750769467909), idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
 	uid60 := idtype.UID60(11093174944930914)
-	spread64 := idtype.MustParseSpread64("cb54ecf2840a0015")
+	spread64 := idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015"))
 	later := make([]string, 3)
 	for i := range later {
 		parts, _ := idtype.Spread64Layout{}.Parts(spread64) // can't fail for a parsed ID
@@ -125,8 +125,8 @@ func formats() []format {
 		id, _ := idtype.Spread64Layout{}.Compose(parts)
 		later[i] = id.String()
 	}
-	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
-	uuid := idtype.MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
+	sno := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
+	uuid := idtype.Must(idtype.ParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"))
 	return []format{{
 		name: "Snowflake", column: "bigint", bits: 64, parts: integer(snowflake, snowflakeLayout.Parts),
 		labels:  map[string]label{"Time": {about: since(snowflakeLayout.Time(0))}},

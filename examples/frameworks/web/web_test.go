@@ -27,8 +27,8 @@ import (
 
 // ada and bob are customers, and notCustomer has another model's metabyte.
 var (
-	ada         = idtype.MustParse[key.CustomerID]("brpk4q72egf2m63l")
-	bob         = idtype.MustParse[key.CustomerID]("brpk4q72egf2m63m")
+	ada         = idtype.Must(idtype.Parse[key.CustomerID]("brpk4q72egf2m63l"))
+	bob         = idtype.Must(idtype.Parse[key.CustomerID]("brpk4q72egf2m63m"))
 	notCustomer = ada.Untyped().WithMeta('d').String()
 )
 

@@ -18,7 +18,7 @@ func TestSQLite(t *testing.T) { idtest.CheckDB(t, open(t, idtest.CreateTable()),
 // stored as their 16 digits can collide. In the form that Value returns they don't.
 func TestNumericAffinity(t *testing.T) {
 	db := open(t, "create table t (id uuid primary key)")
-	a, b := idtype.MustParseSno("22222222e2222222"), idtype.MustParseSno("33333333e3333333")
+	a, b := idtype.Must(idtype.ParseSno("22222222e2222222")), idtype.Must(idtype.ParseSno("33333333e3333333"))
 
 	var number float64
 	if err := db.QueryRow("insert into t values ($1) returning id", a.String()).Scan(&number); err != nil || !math.IsInf(number, 1) {

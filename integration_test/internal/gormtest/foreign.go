@@ -59,8 +59,8 @@ func foreignKeyTypes(t *testing.T, g *database) {
 	id := idtype.Snowflake(779300444248735745)
 	n, text := int64(id), id.String()
 	typed := invoiceID(id)
-	spread, uid := idtype.MustParseSpread64("cb54ecf2840a0015"), idtype.MustParseUID60("1234567892")
-	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
+	spread, uid := idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015")), idtype.Must(idtype.ParseUID60("1234567892"))
+	sno := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 	payer := payerID(sno.WithMeta('p'))
 	for name, c := range map[string]struct{ got, want any }{
 		"int64":            {foreignKey[int64](t, g, id), n},

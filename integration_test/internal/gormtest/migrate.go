@@ -445,11 +445,11 @@ func domains(t *testing.T, g *database) {
 	must(t, g.AutoMigrate(&parcel{}))
 	equal(t, "a second AutoMigrate", alterations(t, g, &parcel{}), nil)
 
-	sno, uuid := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.MustParseUUID("0190163d-8694-739b-aea5-966c26f8ad91")
+	sno, uuid := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")), idtype.Must(idtype.ParseUUID("0190163d-8694-739b-aea5-966c26f8ad91"))
 	parent := parcel{SI: 1, Sno: idtype.SnoOf[parcel](sno), Text: sqltypes.TextOf(sno), UUID: uuid, Plain: 5, Digits: sqltypes.TextOf(idtype.Snowflake(6)), Bytes: sqltypes.SnoBytesOf(sno)}
 	must(t, g.Create(&parent).Error)
 	child := parent
-	spread := idtype.MustParseSpread64("9234567890120123")
+	spread := idtype.Must(idtype.ParseSpread64("9234567890120123"))
 	child.ID, child.Short, child.Spread, child.ParentID = 0, 0, &spread, sqltypes.OptionalOf(parent.ID)
 	child.Null, child.Optional, child.Own = sql.Null[idtype.Sno]{V: sno, Valid: true}, sqltypes.OptionalOf(sqltypes.TextOf(sno)), sqltypes.OptionalOf(idtype.UUIDOf[parcel](uuid))
 	must(t, g.Create(&child).Error)

@@ -182,8 +182,8 @@ var (
 	Spread64 = Kind[idtype.Spread64]{
 		Name: "Spread64", Column: "bigint",
 		Stored: decimal[idtype.Spread64],
-		Edges: []idtype.Spread64{math.MinInt64, -1 << 22, 0, 1, idtype.MustParseSpread64("cb54ecf2840a0015"),
-			idtype.MustParseSpread64("ffffffffffff03ff"), math.MaxInt64 &^ 0xfc00},
+		Edges: []idtype.Spread64{math.MinInt64, -1 << 22, 0, 1, idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015")),
+			idtype.Must(idtype.ParseSpread64("ffffffffffff03ff")), math.MaxInt64 &^ 0xfc00},
 		Random: func(r *rand.Rand) idtype.Spread64 { return idtype.Spread64(r.Uint64() &^ 0xfc00) },
 		First:  utc(1970, 1, 1), Last: utc(2109, 5, 15, 7, 35, 11, 103), Unit: time.Millisecond,
 		At: func(t time.Time, pick func(int) int) (idtype.Spread64, error) {
@@ -206,8 +206,8 @@ var (
 			s := id.String()
 			return fmt.Sprintf("%x-%x-%x-%x-%x", s[:4], s[4:6], s[6:8], s[8:10], s[10:])
 		},
-		Edges: []idtype.Sno{{}, {9: 1}, idtype.MustParseSno("brpk4q72xwf2m63l"),
-			idtype.MustParseSno("22222222e2222222"), idtype.MustParseSno("xxxxxxxxxxxxxxxx")},
+		Edges: []idtype.Sno{{}, {9: 1}, idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")),
+			idtype.Must(idtype.ParseSno("22222222e2222222")), idtype.Must(idtype.ParseSno("xxxxxxxxxxxxxxxx"))},
 		Random: func(r *rand.Rand) (id idtype.Sno) {
 			for i := range id {
 				id[i] = byte(r.Uint32())
@@ -245,8 +245,8 @@ var (
 	UUID = Kind[idtype.UUID]{
 		Name: "UUID", Column: "uuid", TextOrders: true, BytesOrder: true,
 		Stored: idtype.UUID.String,
-		Edges: []idtype.UUID{{}, {15: 1}, idtype.MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"), idtype.MustParseUUID("919108f7-52d1-4320-9bac-f847db4148a8"),
-			idtype.MustParseUUID("ffffffff-ffff-ffff-ffff-ffffffffffff")},
+		Edges: []idtype.UUID{{}, {15: 1}, idtype.Must(idtype.ParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")), idtype.Must(idtype.ParseUUID("919108f7-52d1-4320-9bac-f847db4148a8")),
+			idtype.Must(idtype.ParseUUID("ffffffff-ffff-ffff-ffff-ffffffffffff"))},
 		Random: func(r *rand.Rand) (id idtype.UUID) {
 			for i := range id {
 				id[i] = byte(r.Uint32())

@@ -20,7 +20,7 @@ import (
 
 // ada is a customer, and other has another model's metabyte.
 var (
-	ada   = idtype.MustParse[key.CustomerID]("brpk4q72egf2m63l")
+	ada   = idtype.Must(idtype.Parse[key.CustomerID]("brpk4q72egf2m63l"))
 	other = ada.Untyped().WithMeta('d')
 )
 

@@ -19,7 +19,7 @@ import (
 
 const first = key.OrderID(779300444248735744)
 
-var ada = idtype.MustParse[key.CustomerID]("brpk4q72egf2m63l")
+var ada = idtype.Must(idtype.Parse[key.CustomerID]("brpk4q72egf2m63l"))
 
 func message(t *testing.T, o web.Order) *pb.Order {
 	customer, err := o.CustomerID.MarshalBinary()
@@ -86,9 +86,9 @@ func TestSizes(t *testing.T) {
 		varint, zigzag int
 	}{
 		"Snowflake":         {first.Int64(), 9, 9},
-		"UID60":             {idtype.MustParseUID60("xinaS8QBh").Int64(), 8, 8},
-		"positive Spread64": {idtype.MustParseSpread64("7b54ecf2840a0015").Int64(), 9, 10},
-		"negative Spread64": {idtype.MustParseSpread64("cb54ecf2840a0015").Int64(), 10, 9},
+		"UID60":             {idtype.Must(idtype.ParseUID60("xinaS8QBh")).Int64(), 8, 8},
+		"positive Spread64": {idtype.Must(idtype.ParseSpread64("7b54ecf2840a0015")).Int64(), 9, 10},
+		"negative Spread64": {idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015")).Int64(), 10, 9},
 	} {
 		varint, zigzag := protowire.SizeVarint(uint64(id.value)), protowire.SizeVarint(protowire.EncodeZigZag(id.value))
 		if varint != id.varint || zigzag != id.zigzag {
