@@ -2,6 +2,7 @@ package idtype
 
 import (
 	"bytes"
+	"crypto/rand"
 	"database/sql/driver"
 	"encoding/binary"
 	"strconv"
@@ -69,6 +70,25 @@ func (UUIDLayout) Floor(t time.Time) (UUID, error) {
 		return UUID{}, err
 	}
 	return uuidFloor(unit), nil
+}
+
+// At returns a new UUID of version 7 for a time in the past, in units of 1/4096 ms, for rows
+// that get another kind of key. UUIDs of one unit differ in 62 random bits, and have no order. At
+// returns [ErrBeforeEpoch] before 1970, and [ErrTimeExhausted] after
+// 10889-08-02T05:31:50.655Z.
+func (UUIDLayout) At(t time.Time) (UUID, error) {
+	unit, err := uuidLine.unit(t)
+	if err != nil {
+		return UUID{}, err
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return uuidOf(uint64(instantOf(unit, t)), binary.NativeEndian.Uint64(random[:])), nil
+}
+
+// instantOf returns the instant of a time in a millisecond, in units of 1/4096 ms.
+func instantOf(ms int64, t time.Time) int64 {
+	return ms*uuidUnits + int64(t.Nanosecond()%1e6)*uuidUnits/1e6
 }
 
 // Range returns the bounds lo <= id < hi of the UUIDs of version 7 created at or after from

@@ -134,7 +134,7 @@ func (g *UUIDGenerator) create(dst []UUID, bits []byte) (n int, err error) {
 		g.stats.ClockRegressions++
 	}
 	g.seen = ms
-	next := max(ms*uuidUnits+int64(wall.Nanosecond()%1e6)*uuidUnits/1e6, g.last+1)
+	next := max(instantOf(ms, wall), g.last+1)
 	for n < len(dst) && next <= uuidEnd {
 		dst[n] = uuidOf(uint64(next), binary.NativeEndian.Uint64(bits[8*n:]))
 		g.last = next

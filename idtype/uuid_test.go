@@ -374,3 +374,22 @@ func FuzzUUIDText(f *testing.F) {
 		}
 	})
 }
+
+// At creates distinct UUIDs of past times, which sort by units of 1/4096 ms.
+func TestUUIDAt(t *testing.T) {
+	at := utc("2024-05-06T07:08:09.123Z")
+	var last UUID
+	for i := range 4096 {
+		moment := at.Add(time.Duration(i*1e6/4096 + 1))
+		id, err := UUIDLayout{}.At(moment)
+		if err != nil || id.Compare(last) <= 0 || !Must(id.Time()).Equal(at) || id == Must(UUIDLayout{}.At(moment)) {
+			t.Fatalf("unit %d: %v after %v, %v", i, id, last, err)
+		}
+		last = id
+	}
+	for moment, want := range map[time.Time]error{time.UnixMilli(-1): ErrBeforeEpoch, time.UnixMilli(1 << 48): ErrTimeExhausted} {
+		if id, err := (UUIDLayout{}).At(moment); !errors.Is(err, want) || !id.IsZero() {
+			t.Errorf("%v: %v, %v, want %v", moment, id, err, want)
+		}
+	}
+}

@@ -307,8 +307,8 @@
 //	SELECT sortkey.snowflake_at('2025-03-04 05:06:07.089Z', 0, 1022);
 //
 // Rows of the same millisecond, or of the same 4 ms for snos, need different sequence
-// numbers, from 0. Without a node number, T_at uses the setting. sno_at has a metabyte after the node number. uid60_at has
-// random bits instead of a node number.
+// numbers, from 0. Without a node number, T_at uses the setting. sno_at has a metabyte after the node number. uid60_at
+// and uuid7_at have random bits instead of a node number, and uuid7_at has no sequence number.
 //
 // # Dumps and copies
 //

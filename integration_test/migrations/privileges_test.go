@@ -21,7 +21,7 @@ var installPublic = []string{
 		"snowflake_si_floor snowflake_si_node snowflake_si_parts snowflake_si_time snowflake_time spread64_from_text spread64_node spread64_parts " +
 		"spread64_text spread64_time typeid_from_text typeid_text uid60_floor uid60_from_text uid60_parts uid60_text uid60_time uuid7_floor uuid7_time",
 	"invoker PUBLIC vs: next_uuid7",
-	"invoker PUBLIC vu: maintain_partitions manage_partitions next_partition_step plan_partitions sno_at snowflake_at snowflake_si_at spread64_at uid60_at unmanage_partitions",
+	"invoker PUBLIC vu: maintain_partitions manage_partitions next_partition_step plan_partitions sno_at snowflake_at snowflake_si_at spread64_at uid60_at unmanage_partitions uuid7_at",
 	"invoker vu: create_node_pool next_sno next_sno next_sno_meta next_snowflake next_snowflake next_snowflake_si next_snowflake_si next_spread64 next_spread64 next_uid60 prepare_citus_worker",
 	"relation: layout node_defaults node_lease node_pool node_problems node_status partition_horizon partition_log partition_settings partitioned_table revision",
 }

@@ -105,3 +105,27 @@ func TestNextUUID7(t *testing.T) {
 		wantValue(t, conn, "INSERT INTO public.o DEFAULT VALUES RETURNING abs(extract(epoch FROM now() - sortkey.uuid7_time(id))) < 60", true)
 	})
 }
+
+// uuid7_at creates UUIDs of past times, in the order of their microseconds, as UUIDLayout.At does in
+// Go.
+func TestUUID7At(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		conn := db.Conn(t)
+		wantValue(t, conn, `SELECT bool_and(sortkey.uuid7_time(id) = date_trunc('milliseconds', t) AND id::sortkey.uuid7 > previous) AND count(DISTINCT id) = 3000
+			FROM (SELECT t, id, coalesce(lag(id) OVER (ORDER BY t), sortkey.uuid7_floor('1970-01-01Z')) AS previous
+				FROM (SELECT t, sortkey.uuid7_at(t) AS id FROM generate_series(0, 2999) n, LATERAL (SELECT timestamptz '2024-05-06 07:08:09.122998Z' + n * interval '1 us') x (t)) y) z`, true)
+		for _, at := range []string{"1970-01-01 00:00:00.000001Z", "2024-05-06 07:08:09.123456Z", "10889-08-02 05:31:50.655999Z"} {
+			var made idtype.UUID
+			moment := pgtest.Value[time.Time](t, conn, "SELECT $1::text::timestamptz", at)
+			must(t, made.Scan(pgtest.Value[string](t, conn, "SELECT sortkey.uuid7_at($1::text::timestamptz)::text", at)))
+			want, err := idtype.UUIDLayout{}.At(moment)
+			must(t, err)
+			if made.String()[:18] != want.String()[:18] || made == want {
+				t.Errorf("%s: SQL returns %v, Go %v", at, made, want)
+			}
+		}
+		fails(t, conn, "22008", "SELECT sortkey.uuid7_at('1969-12-31Z')", "out of range for UUID")
+		fails(t, conn, "22008", "SELECT sortkey.uuid7_at('infinity')", "cannot generate an ID for time infinity")
+		wantValue(t, conn, "SELECT sortkey.uuid7_at(NULL) IS NULL", true)
+	})
+}

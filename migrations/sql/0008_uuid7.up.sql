@@ -56,6 +56,14 @@ CREATE FUNCTION {{$s}}.next_uuid7() RETURNS uuid
 COMMENT ON FUNCTION {{$s}}.next_uuid7() IS
     'Generates a UUID of version 7, for the default of a column: uuidv7() since Postgres 18, otherwise the same in units of a microsecond. UUIDs of one microsecond have no order.';
 
+CREATE FUNCTION {{$s}}.uuid7_at(t timestamptz) RETURNS uuid
+    LANGUAGE sql VOLATILE
+    RETURN (left(encode(uuid_send({{$s}}.uuid7_floor(t)), 'hex'), 13)
+        || lpad(to_hex(extract(microseconds FROM t)::bigint % 1000 * 512 / 125 + {{$i}}.sequence_bits('{{.Title}}', t, 0, 0)), 3, '0') -- 1/1000 in 1/4096
+        || right(encode(uuid_send(gen_random_uuid()), 'hex'), 16))::uuid;
+COMMENT ON FUNCTION {{$s}}.uuid7_at(timestamptz) IS
+    'Returns a UUID of version 7 of a past time, in units of a microsecond, for existing rows. UUIDs of one microsecond differ in 62 random bits, and have no order.';
+
 CREATE FUNCTION {{$s}}.typeid_text(prefix text, id uuid) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
