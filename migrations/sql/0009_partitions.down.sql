@@ -28,7 +28,7 @@ DROP FUNCTION {{$i}}.require_owner(regclass);
 DROP FUNCTION {{$i}}.require_trusted(regclass);
 DROP TABLE {{$s}}.partition_log;
 DROP VIEW {{$s}}.partitioned_table;
-DROP FUNCTION {{$i}}.table_of({{$s}}.partition_settings);
+DROP FUNCTION {{$i}}.table_of(text, oid, name, name);
 DROP TABLE {{$s}}.partition_settings;
 DROP FUNCTION {{$i}}.check_managed_owner();
 DROP FUNCTION {{$i}}.database_identity();

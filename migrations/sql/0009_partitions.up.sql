@@ -41,15 +41,16 @@ CREATE TABLE {{$s}}.partition_settings (
 );
 COMMENT ON TABLE {{$s}}.partition_settings IS 'The partition settings of tables, written by manage_partitions, unmanage_partitions and maintain_partitions. The view partitioned_table has the settings of existing tables.';
 
--- Returns the OID of the table of a row of partition_settings, or NULL if there is none.
-CREATE FUNCTION {{$i}}.table_of(settings {{$s}}.partition_settings) RETURNS oid
+-- Returns the OID of the table of a row of partition_settings, or NULL if there is none. Its arguments are the columns, because
+-- Citus doesn't copy functions of row types to workers.
+CREATE FUNCTION {{$i}}.table_of(database text, id oid, schema name, name name) RETURNS oid
     LANGUAGE sql STABLE
-    RETURN CASE WHEN settings.database = {{$i}}.database_identity() THEN (SELECT c.oid FROM pg_class c WHERE c.oid = settings.id)
-        ELSE (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = settings.schema AND c.relname = settings.name) END;
+    RETURN CASE WHEN database = {{$i}}.database_identity() THEN (SELECT c.oid FROM pg_class c WHERE c.oid = id)
+        ELSE (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = schema AND c.relname = name) END;
 
 CREATE VIEW {{$s}}.partitioned_table AS
     SELECT t.id::regclass AS parent, s.format, s.every, s.premake, s.retention, s.retention_action, s.default_partition
-    FROM {{$s}}.partition_settings s CROSS JOIN LATERAL {{$i}}.table_of(s) t (id) WHERE t.id IS NOT NULL;
+    FROM {{$s}}.partition_settings s CROSS JOIN LATERAL {{$i}}.table_of(s.database, s.id, s.schema, s.name) t (id) WHERE t.id IS NOT NULL;
 COMMENT ON VIEW {{$s}}.partitioned_table IS 'The tables with managed partitions, and their settings.';
 
 -- A random key, so that rows don't collide with local rows of a logical replica of this table.
@@ -127,7 +128,7 @@ DECLARE
     refused record;
 BEGIN
     SELECT c.oid::regclass AS parent, pg_get_userbyid(c.relowner) AS owner INTO refused FROM pg_class c
-        WHERE (TG_OP <> 'INSERT' AND c.oid = {{$i}}.table_of(OLD) OR TG_OP <> 'DELETE' AND c.oid = {{$i}}.table_of(NEW)) AND NOT pg_has_role(c.relowner, 'USAGE');
+        WHERE (TG_OP <> 'INSERT' AND c.oid = {{$i}}.table_of(OLD.database, OLD.id, OLD.schema, OLD.name) OR TG_OP <> 'DELETE' AND c.oid = {{$i}}.table_of(NEW.database, NEW.id, NEW.schema, NEW.name)) AND NOT pg_has_role(c.relowner, 'USAGE');
     IF FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('role %I does not own %s; the owner is %I', current_user, refused.parent, refused.owner),
@@ -271,7 +272,7 @@ BEGIN
     PERFORM {{$i}}.managed_tables(NULL, true);
     -- The settings of a dropped table of this name, or of this table in the database that a dump was made of.
     DELETE FROM {{$s}}.partition_settings s
-        WHERE coalesce({{$i}}.table_of(s), parent) = parent AND s.schema = (SELECT n.nspname FROM pg_namespace n WHERE n.oid = rel.relnamespace) AND s.name = rel.relname
+        WHERE coalesce({{$i}}.table_of(s.database, s.id, s.schema, s.name), parent) = parent AND s.schema = (SELECT n.nspname FROM pg_namespace n WHERE n.oid = rel.relnamespace) AND s.name = rel.relname
             AND (s.database, s.id) <> ({{$i}}.database_identity(), rel.oid);
     INSERT INTO {{$s}}.partition_settings (database, id, schema, name, format, every, premake, retention, retention_action, default_partition)
         SELECT {{$i}}.database_identity(), rel.oid, n.nspname, rel.relname, wanted, every, premake, retention, retention_action, default_partition
@@ -291,7 +292,7 @@ AS $$
 BEGIN
     PERFORM {{$i}}.managed_tables(unmanage_partitions.parent, true);
     PERFORM {{$i}}.require_owner(unmanage_partitions.parent);
-    DELETE FROM {{$s}}.partition_settings s WHERE {{$i}}.table_of(s) = unmanage_partitions.parent;
+    DELETE FROM {{$s}}.partition_settings s WHERE {{$i}}.table_of(s.database, s.id, s.schema, s.name) = unmanage_partitions.parent;
 END
 $$;
 COMMENT ON FUNCTION {{$s}}.unmanage_partitions(regclass) IS
@@ -310,10 +311,10 @@ DECLARE
 BEGIN
     BEGIN
         IF clean AND has_table_privilege('{{$s}}.partition_settings', 'DELETE') AND has_table_privilege('{{$s}}.partition_settings', 'UPDATE') THEN
-            DELETE FROM {{$s}}.partition_settings s WHERE s.database = here AND {{$i}}.table_of(s) IS NULL;
+            DELETE FROM {{$s}}.partition_settings s WHERE s.database = here AND {{$i}}.table_of(s.database, s.id, s.schema, s.name) IS NULL;
             UPDATE {{$s}}.partition_settings s SET database = here, id = c.oid, schema = n.nspname, name = c.relname
                 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                WHERE c.oid = {{$i}}.table_of(s) AND pg_has_role(c.relowner, 'USAGE')
+                WHERE c.oid = {{$i}}.table_of(s.database, s.id, s.schema, s.name) AND pg_has_role(c.relowner, 'USAGE')
                     AND (s.database, s.id, s.schema, s.name) IS DISTINCT FROM (here, c.oid, n.nspname, c.relname);
         END IF;
         IF clean AND has_table_privilege('{{$s}}.partition_log', 'DELETE') AND has_table_privilege('{{$s}}.partition_log', 'SELECT') THEN
