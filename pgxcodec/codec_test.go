@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -904,5 +905,20 @@ func TestTextSentinels(t *testing.T) {
 	}
 	if err := m.Scan(pgtype.Int8OID, textFormat, []byte("9223372036854775808"), &number); !errors.Is(err, idtype.ErrRange) || number != snowflake {
 		t.Errorf("a number past int64: %v, %v", number, err)
+	}
+}
+
+// The scanner of a map for database/sql reads lists of IDs, also before the map has met one.
+func TestSQLScanner(t *testing.T) {
+	m := pgtype.NewMap()
+	pgxcodec.Register(m)
+	var numbers []idtype.Snowflake
+	if err := m.SQLScanner(&numbers).Scan("{1,2}"); err != nil || !slices.Equal(numbers, []idtype.Snowflake{1, 2}) {
+		t.Errorf("got %v, %v", numbers, err)
+	}
+	id := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
+	var snos []idtype.Sno
+	if err := m.SQLScanner(&snos).Scan("{" + id.UUID().String() + "}"); err != nil || !slices.Equal(snos, []idtype.Sno{id}) {
+		t.Errorf("got %v, %v", snos, err)
 	}
 }

@@ -31,6 +31,10 @@ func registerHooks(m *pgtype.Map) {
 	h.register(formOf(reflect.TypeFor[sqltypes.SnoBytes]()))
 	h.register(formOf(reflect.TypeFor[sqltypes.OptionalSnoBytes]()))
 	h.register(formOf(reflect.TypeFor[sql.Null[sqltypes.SnoBytes]]()))
+	// Nor does the SQLScanner of the map call one.
+	for t := range baseTypes {
+		h.register(formOf(reflect.SliceOf(t)))
+	}
 }
 
 type hooks struct{ m *pgtype.Map }
