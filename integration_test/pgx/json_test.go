@@ -112,6 +112,9 @@ func TestJSONArguments(t *testing.T) {
 					t.Errorf("%s, %T %v: got %s, %v, want %s", column, c.v, c.v, got, err, want)
 				}
 			}
+			// The server would drop it some time after the connection ends, and other tests use the database.
+			_, err = conn.Exec(t.Context(), "drop table documents_"+column)
+			pgtest.Must(t, err)
 		}
 	})
 }
