@@ -32,8 +32,7 @@
 //
 // [SnowflakeOf], [SnowflakeSIOf], [UID60Of], [Spread64Of], [SnoOf] and [UUIDOf] have the
 // methods and the column of the plain type, and Untyped returns the plain ID. [Parse] reads
-// their text. [GeneratorOf] generates them; the GORM
-// plugin doesn't need these.
+// their text. [GeneratorOf] generates them; the GORM plugin doesn't need it.
 // For an ID type of your own, see [MapGenerator].
 // A model can declare a prefix for the text of its IDs, and the layout of its Snowflakes; see
 // [Typed]. It can also declare a metabyte; see [TypedSno]. With a prefix, the text of a UUIDOf

@@ -25,7 +25,8 @@ type UID60Config struct {
 }
 
 // A UID60Generator creates strictly increasing IDs of type [UID60], up to 512 per
-// millisecond. It is safe for concurrent use.
+// millisecond. It is safe for concurrent use. Next and Fill also return errors of
+// [UID60Config.Random].
 //
 // A UID60 has no node number, so generators in different processes can create the same ID.
 // The generators of one process share one sequence, and never do.
