@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -62,6 +63,7 @@ func main() {
 	flag.Uint64Var(&p.seed, "seed", 1, "the seed of the batch sizes and pauses")
 	flag.Parse()
 
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // the journal has the events, and the tests fail if there is other output
 	p.o.SingleClaim = !*reacquire
 	p.offsets = p.offsets || *offset != 0
 	p.offset.Store(int64(*offset))
