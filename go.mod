@@ -6,7 +6,6 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
 	gorm.io/gorm v1.31.2
-	pgregory.net/rapid v1.3.0
 )
 
 require (

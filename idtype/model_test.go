@@ -4,16 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // A tape is a clock that only scripts and waits move. It records readings and waits.
@@ -77,52 +75,119 @@ type trial struct {
 	want     GeneratorStats // Waits, SequenceOverflows and OverflowTime excluded
 }
 
-// TestModel runs each format's generator through random scripts of clock changes and calls,
-// and checks what the generator promises after each call.
-func TestModel(t *testing.T) {
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == "100" { // rapid's default
-		_ = f.Value.Set(scaledAlone("200", "500")) // random scripts for each format and each kind of clock
-		t.Cleanup(func() { _ = f.Value.Set("100") })
+// A script makes the choices of a trial, from bytes that the fuzzer or a random source has
+// chosen.
+type script struct{ bytes []byte }
+
+// upTo returns a number from 0 to n, which is at most 65,535. It is 0 after the last byte.
+func (s *script) upTo(n int) int {
+	v := 0
+	for rest := n; rest > 0 && len(s.bytes) > 0; rest >>= 8 {
+		v, s.bytes = v<<8|int(s.bytes[0]), s.bytes[1:]
 	}
-	each(t, smallFormats, subject.testModel)
+	return v % (n + 1)
 }
 
+// pick returns one of the values.
+func pick[T any](s *script, values []T) T { return values[s.upTo(len(values)-1)] }
+
+// A broken is a promise that a generator broke.
+type broken string
+
+func (s *script) Fatal(args ...any)                 { panic(broken(fmt.Sprint(args...))) }
+func (s *script) Fatalf(format string, args ...any) { panic(broken(fmt.Sprintf(format, args...))) }
+
+// TestModel runs each format's generator through random scripts of clock changes and calls,
+// and checks what the generator promises after each call.
+func TestModel(t *testing.T) { each(t, smallFormats, subject.testModel) }
+
 func (s subject) testModel(t *testing.T) {
-	if s.name == "UID60" {
-		s.make = uid60Subject(func() io.Reader { return rand.NewChaCha8([32]byte{}) }).make // equal in each run of a script
-	}
 	for _, anchored := range []bool{false, true} {
 		t.Run(fmt.Sprint("anchored=", anchored), func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) {
-				x := &trial{subject: s, c: &tape{anchored: anchored}, seen: map[pair]bool{}, high: -1, first: -1}
-				x.jump(t)
-				x.high = rapid.SampledFrom([]int64{-1, x.clockUnit() - 1, x.clockUnit(), x.clockUnit() + 1, x.clockUnit() + 50}).Draw(t, "bound")
-				x.high = min(max(x.high, -1), s.last)
-				x.restart(t)
-				actions := map[string]func(*rapid.T){
-					"next": x.next, "fill": x.fill, "pass": x.pass, "step": x.shift, "jump": x.jump, "waits": x.waits,
-					"next again": x.next, "fill again": x.fill, "pass again": x.pass, // half of all actions
-					"restart": x.restart,
-					"":        x.check,
+			r := rand.New(rand.NewPCG(rand.Uint64(), 0))
+			for range scaledAlone(400, 1000) {
+				b := make([]byte, 10+r.IntN(200))
+				for i := range b {
+					b[i] = byte(r.Uint32())
 				}
-				if s.name == "Sno" {
-					actions["snapshot"], actions["at"] = x.snapshot, x.at
+				if err := s.play(anchored, b); err != nil {
+					b, err = shorten(b, func(b []byte) error { return s.play(anchored, b) })
+					t.Fatalf("script %#v: %v", b, err)
 				}
-				t.Repeat(actions)
-			})
+			}
 		})
 	}
 }
 
+// FuzzModel is TestModel with the scripts of the fuzzer.
+func FuzzModel(f *testing.F) {
+	for i := range smallFormats {
+		f.Add(uint8(i), false, []byte("next, fill, pass, step"))
+	}
+	f.Fuzz(func(t *testing.T, format uint8, anchored bool, b []byte) {
+		s := smallFormats[int(format)%len(smallFormats)]
+		if err := s.play(anchored, b); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+	})
+}
+
+// play runs a script and returns the promise that the generator broke.
+func (s subject) play(anchored bool, b []byte) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case broken:
+			err = errors.New(string(r))
+		default:
+			panic(r)
+		}
+	}()
+	if s.name == "UID60" {
+		s.make = uid60Subject(func() io.Reader { return rand.NewChaCha8([32]byte{}) }).make // equal in each run of a script
+	}
+	x := &trial{subject: s, c: &tape{anchored: anchored}, seen: map[pair]bool{}, high: -1, first: -1}
+	t := &script{b}
+	x.jump(t)
+	x.high = pick(t, []int64{-1, x.clockUnit() - 1, x.clockUnit(), x.clockUnit() + 1, x.clockUnit() + 50})
+	x.high = min(max(x.high, -1), s.last)
+	x.restart(t)
+	actions := []func(*script){x.next, x.fill, x.pass, x.next, x.fill, x.pass, x.shift, x.jump, x.waits, x.restart}
+	if s.name == "Sno" {
+		actions = append(actions, x.snapshot, x.at)
+	}
+	for len(t.bytes) > 0 {
+		pick(t, actions)(t)
+		x.check(t)
+	}
+	return nil
+}
+
+// shorten removes bytes from a script as long as it still fails.
+func shorten(b []byte, play func([]byte) error) ([]byte, error) {
+	err := play(b)
+	for n := len(b) / 2; n > 0; n /= 2 {
+		for i := 0; i+n <= len(b); {
+			shorter := slices.Delete(slices.Clone(b), i, i+n)
+			if e := play(shorter); e != nil {
+				b, err = shorter, e
+			} else {
+				i += n
+			}
+		}
+	}
+	return b, err
+}
+
 // span returns a duration, from less than a unit to an hour.
-func (x *trial) span(t *rapid.T) time.Duration {
-	return rapid.SampledFrom([]time.Duration{x.step / 4, x.step / 2, x.step, 2 * x.step, 7*x.step + x.step/4, 50 * x.step, time.Hour}).Draw(t, "span")
+func (x *trial) span(t *script) time.Duration {
+	return pick(t, []time.Duration{x.step / 4, x.step / 2, x.step, 2 * x.step, 7*x.step + x.step/4, 50 * x.step, time.Hour})
 }
 
 // either returns a positive or negative span.
-func (x *trial) either(t *rapid.T) time.Duration {
-	if rapid.Bool().Draw(t, "back") {
+func (x *trial) either(t *script) time.Duration {
+	if t.upTo(1) == 1 {
 		return -x.span(t)
 	}
 	return x.span(t)
@@ -151,22 +216,22 @@ func (x *trial) outside() error {
 }
 
 // pass lets time pass.
-func (x *trial) pass(t *rapid.T) {
+func (x *trial) pass(t *script) {
 	d := x.span(t)
-	if rapid.IntRange(0, 20).Draw(t, "year") == 20 {
+	if t.upTo(20) == 20 {
 		d = 365 * 24 * time.Hour
 	}
 	x.c.wall, x.c.ticks = x.c.wall.Add(d), x.c.ticks+d
 }
 
 // shift steps the wall clock and lets some time pass.
-func (x *trial) shift(t *rapid.T) {
+func (x *trial) shift(t *script) {
 	x.c.wall = x.c.wall.Add(x.either(t))
-	x.c.ticks += rapid.SampledFrom([]time.Duration{0, x.step / 4, x.step}).Draw(t, "ticks")
+	x.c.ticks += pick(t, []time.Duration{0, x.step / 4, x.step})
 }
 
 // jump sets the wall clock.
-func (x *trial) jump(t *rapid.T) {
+func (x *trial) jump(t *script) {
 	to := map[string]time.Time{
 		"home": utc("2026-11-21T10:11:12.344Z"), "back": x.time(x.high),
 		"epoch": x.epoch, "before": x.epoch.Add(-time.Hour),
@@ -176,22 +241,22 @@ func (x *trial) jump(t *rapid.T) {
 	if x.high >= 0 {
 		where = []string{"back", "back", "back", "before", "epoch", "past"}
 	}
-	x.c.wall = to[rapid.SampledFrom(where).Draw(t, "to")].Add(x.step / 4)
+	x.c.wall = to[pick(t, where)].Add(x.step / 4)
 }
 
 // waits sets the effect of the next waits.
-func (x *trial) waits(t *rapid.T) {
-	x.c.frozen = rapid.Bool().Draw(t, "frozen")
-	x.c.over = rapid.SampledFrom([]time.Duration{0, 0, x.step / 4, 20 * x.step, time.Hour}).Draw(t, "over")
+func (x *trial) waits(t *script) {
+	x.c.frozen = t.upTo(1) == 1
+	x.c.over = pick(t, []time.Duration{0, 0, x.step / 4, 20 * x.step, time.Hour})
 	x.c.steps = nil
-	for range rapid.IntRange(0, 4).Draw(t, "steps") {
+	for range t.upTo(4) {
 		x.c.steps = append(x.c.steps, x.either(t))
 	}
 }
 
 // options returns random options for the next generator.
-func (x *trial) options(t *rapid.T) Options {
-	wait := rapid.SampledFrom([]time.Duration{0, -1, 3 * time.Millisecond, 50 * time.Millisecond}).Draw(t, "MaxWait")
+func (x *trial) options(t *script) Options {
+	wait := pick(t, []time.Duration{0, -1, 3 * time.Millisecond, 50 * time.Millisecond})
 	return Options{clock: x.c.clock(), MaxWait: wait}
 }
 
@@ -203,7 +268,7 @@ func patience(o Options) time.Duration {
 }
 
 // restart continues with a new generator whose NotBefore is the last unit used.
-func (x *trial) restart(t *rapid.T) {
+func (x *trial) restart(t *script) {
 	o := x.options(t)
 	if x.high >= 0 {
 		o.NotBefore = x.time(x.high).Add(x.step - 1)
@@ -236,8 +301,8 @@ func (x *trial) begin(g source, o Options, bound int64) {
 }
 
 // next calls Next several times.
-func (x *trial) next(t *rapid.T) {
-	for range rapid.IntRange(1, 12).Draw(t, "calls") {
+func (x *trial) next(t *script) {
+	for range 1 + t.upTo(11) {
 		x.c.log = nil
 		began, fresh := x.c.ticks, x.fresh()
 		id, err := x.g.Next()
@@ -255,11 +320,11 @@ func (x *trial) next(t *rapid.T) {
 }
 
 // fill calls Fill.
-func (x *trial) fill(t *rapid.T) {
-	dst := make([]record, rapid.IntRange(0, 7*x.capacity()/2).Draw(t, "n"))
+func (x *trial) fill(t *script) {
+	dst := make([]record, t.upTo(7*x.capacity()/2))
 	x.c.log = nil
 	fresh := x.fresh() && len(dst) == 1
-	n, err := x.g.Fill(t.Context(), dst)
+	n, err := x.g.Fill(context.Background(), dst)
 	for _, id := range dst[n:] {
 		if id != (record{}) {
 			t.Fatalf("Fill returned %d, but also wrote %v", n, id)
@@ -281,7 +346,7 @@ func (x *trial) fresh() bool { return x.outside() == nil && x.clockUnit() > x.hi
 
 // created checks the IDs of a call: none repeats, they increase, and their units are later than
 // the start bound and neither before nor after lo and hi, the clock's units during the call.
-func (x *trial) created(t *rapid.T, ids []record, lo, hi int64) {
+func (x *trial) created(t *script, ids []record, lo, hi int64) {
 	for _, id := range ids {
 		p := id.pair
 		if x.seen[p] {
@@ -313,7 +378,7 @@ func (x *trial) created(t *rapid.T, ids []record, lo, hi int64) {
 
 // readings counts the steps back in the clock's readings during a call that created n IDs, and
 // returns the lowest and the highest unit that the clock showed.
-func (x *trial) readings(t *rapid.T, n int) (lo, hi int64) {
+func (x *trial) readings(t *script, n int) (lo, hi int64) {
 	lo, hi = x.last+1, -1
 	for _, at := range x.c.log {
 		switch {
@@ -338,7 +403,7 @@ func (x *trial) readings(t *rapid.T, n int) (lo, hi int64) {
 
 // bounded checks that the waits of a call of Next stay within MaxWait, and that it failed only
 // when no time was left.
-func (x *trial) bounded(t *rapid.T, began time.Duration, err error) {
+func (x *trial) bounded(t *script, began time.Duration, err error) {
 	var now time.Time
 	elapsed := time.Duration(0)
 	for _, at := range x.c.log {
@@ -357,7 +422,7 @@ func (x *trial) bounded(t *rapid.T, began time.Duration, err error) {
 }
 
 // failed checks that the error of a call is the one that the clock calls for.
-func (x *trial) failed(t *rapid.T, err error, fresh bool) {
+func (x *trial) failed(t *script, err error, fresh bool) {
 	if fresh {
 		t.Fatalf("%v, although the clock shows unit %d after %d", err, x.clockUnit(), x.high)
 	}
@@ -390,7 +455,7 @@ func sentinel(err error) error {
 }
 
 // check compares the counters.
-func (x *trial) check(t *rapid.T) {
+func (x *trial) check(t *script) {
 	got := stats(x.g)
 	if (got.Waits > 0) != x.waited {
 		t.Fatalf("Stats = %+v, but a call waited: %v", got, x.waited)
@@ -405,7 +470,7 @@ func (x *trial) check(t *rapid.T) {
 func (x *trial) sno() *SnoGenerator { return x.g.(typed[Sno]).of.(*SnoGenerator) }
 
 // snapshot continues with a generator made from the snapshot of the last one.
-func (x *trial) snapshot(t *rapid.T) {
+func (x *trial) snapshot(t *script) {
 	x.c.log = nil
 	s := x.sno().Snapshot()
 	x.readings(t, 0)
@@ -427,7 +492,7 @@ func (x *trial) snapshot(t *rapid.T) {
 		return
 	}
 	o, bound := x.options(t), int64(-1)
-	if ahead := rapid.Int64Range(-1, 9).Draw(t, "bound"); ahead >= 0 && x.high+ahead <= x.last {
+	if ahead := int64(t.upTo(10) - 1); ahead >= 0 && x.high+ahead <= x.last {
 		x.high += ahead
 		bound = x.high
 		o.NotBefore = x.time(x.high)
@@ -449,10 +514,10 @@ func (x *trial) snapshot(t *rapid.T) {
 }
 
 // at calls At several times.
-func (x *trial) at(t *rapid.T) {
-	from := rapid.SampledFrom([]int64{x.past, x.first, x.clockUnit(), 0, -1, x.last + 1}).Draw(t, "from")
-	unit := from - rapid.Int64Range(-1, 3).Draw(t, "less")
-	for range rapid.IntRange(1, 12).Draw(t, "calls") {
+func (x *trial) at(t *script) {
+	from := pick(t, []int64{x.past, x.first, x.clockUnit(), 0, -1, x.last + 1})
+	unit := from - int64(t.upTo(4)-1)
+	for range 1 + t.upTo(11) {
 		x.c.log = nil
 		id, err := x.sno().At(5, x.time(unit).Add(x.step-1))
 		x.readings(t, 0)
