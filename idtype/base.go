@@ -90,7 +90,7 @@ func (h *handle) init(p spec, o Options, claim func(alone bool) (node int64, err
 	}
 	h.startAfter(bound)
 	if o.Lease != nil {
-		return o.Lease.Attach(cmp.Or(p.layout, p.number.layout), h.minted)
+		return o.Lease.Attach(cmp.Or(p.layout, p.sequence.layout), h.minted)
 	}
 	return nil
 }

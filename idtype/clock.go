@@ -8,11 +8,11 @@ import (
 
 // A clock reads the time and waits.
 type clock struct {
-	start time.Time // the start of ticks
+	start time.Time // the zero of the monotonic clock
 	// wall reads the wall clock, which can step. Nil means the system's.
 	wall func() time.Time
-	// anchored means that the generator uses the fast path, which reads only ticks. That
-	// is safe only if the wall clock runs at the pace of ticks, so not for a caller's
+	// anchored means that the generator uses the fast path, which reads only the monotonic
+	// clock. That is safe only if both clocks run at the same pace, so not for a caller's
 	// Clock.
 	anchored bool
 
@@ -22,14 +22,14 @@ type clock struct {
 }
 
 // systemClock returns a clock that reads the wall time with the function now, or from the
-// system if now is nil. Ticks and waits use the system's monotonic clock, so that a bounded
+// system if now is nil. Waits use the system's monotonic clock, so that a bounded
 // wait ends even if the wall clock stands still.
 func systemClock(now func() time.Time) clock {
 	return clock{start: time.Now(), wall: now, anchored: now == nil}
 }
 
-// ticks reads the monotonic clock.
-func (c *clock) ticks() time.Duration {
+// elapsed returns the time since start, by the monotonic clock.
+func (c *clock) elapsed() time.Duration {
 	if c.monotonic != nil {
 		return c.monotonic()
 	}
@@ -37,13 +37,13 @@ func (c *clock) ticks() time.Duration {
 }
 
 // read reads both clocks.
-func (c *clock) read() (wall time.Time, ticks time.Duration) {
+func (c *clock) read() (wall time.Time, elapsed time.Duration) {
 	if c.wall == nil {
 		// A Go time holds readings of both clocks.
 		wall = time.Now()
 		return wall, wall.Sub(c.start)
 	}
-	return c.wall(), c.ticks()
+	return c.wall(), c.elapsed()
 }
 
 // A Go sleep takes at least 1 ms, and can end 0.25 ms late. At the end of a
@@ -75,11 +75,11 @@ func (c *clock) pause(ctx context.Context, d time.Duration, spin bool, wake <-ch
 		return
 	}
 	if spin {
-		now := c.ticks()
+		now := c.elapsed()
 		end := now + d
 		for still := 0; now < end && still < mostStill; still++ {
 			runtime.Gosched()
-			if t := c.ticks(); t != now {
+			if t := c.elapsed(); t != now {
 				now, still = t, 0
 			}
 		}

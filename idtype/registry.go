@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// A number identifies sequences of this process that could create the same ID. Different
-// numbers never do.
-type number struct {
+// A sequenceID identifies sequences of this process that could create the same ID. Different
+// ones never do.
+type sequenceID struct {
 	layout string
 	node   int64 // 0 if layouts can divide the bits below the time; see spec.low
 }
@@ -15,11 +15,11 @@ type number struct {
 // sequencers holds the shared sequencers of this process. It keeps them forever, so that a
 // generator also continues one that was dropped. A sequencer has less than 1 kB.
 //
-// A number has several sequencers if it is a Sno's, one for each range of its sequence, or if
-// layouts divide the bits below its time, one for each node number.
+// There are several sequencers under an ID of Snos, one for each range of sequence numbers, and
+// if layouts divide the bits below the time, one for each node number.
 var sequencers struct {
 	sync.Mutex
-	of map[number][]*sequencer
+	of map[sequenceID][]*sequencer
 }
 
 // sequencerOf returns the sequencer for a new generator.
@@ -28,7 +28,7 @@ func sequencerOf(p spec, c clock, l Lease, alone bool, claim func(bool) (int64, 
 	defer sequencers.Unlock()
 	if claim != nil {
 		var err error
-		if p.number.node, err = claim(alone); err != nil {
+		if p.sequence.node, err = claim(alone); err != nil {
 			return nil, err
 		}
 	}
@@ -36,7 +36,7 @@ func sequencerOf(p spec, c clock, l Lease, alone bool, claim func(bool) (int64, 
 		return newSequencer(p, c, l), nil
 	}
 	from, to := p.bits()
-	for _, s := range sequencers.of[p.number] {
+	for _, s := range sequencers.of[p.sequence] {
 		switch first, last := s.bits(); {
 		case first == from && last == to:
 			return s, nil
@@ -46,18 +46,18 @@ func sequencerOf(p spec, c clock, l Lease, alone bool, claim func(bool) (int64, 
 	}
 	s := newSequencer(p, c, nil)
 	if sequencers.of == nil {
-		sequencers.of = map[number][]*sequencer{}
+		sequencers.of = map[sequenceID][]*sequencer{}
 	}
-	sequencers.of[p.number] = append(sequencers.of[p.number], s)
+	sequencers.of[p.sequence] = append(sequencers.of[p.sequence], s)
 	return s, nil
 }
 
 // overlapError returns the error for a generator that could create IDs of another one, but
 // can't continue its sequence.
 func overlapError(p spec, s *sequencer) error {
-	if p.ticks {
+	if p.toggles {
 		return &configError{fmt.Sprintf("idtype: use sequence numbers %d to %d of Sno partition %d: a generator of this process uses %d to %d; set the same SequenceMin and SequenceMax to share them, or ranges that don't overlap",
-			p.min, p.max, p.number.node, s.min, s.max)}
+			p.min, p.max, p.sequence.node, s.min, s.max)}
 	}
 	return &configError{fmt.Sprintf("idtype: start %s generator with the layout %q: a generator of this process with the layout %q creates the same IDs; use one layout for both, or node numbers whose bits differ",
 		p.line.format, p.layout, s.layout)}

@@ -77,15 +77,15 @@ type setup struct {
 // A spec holds the parameters that a sequencer takes from its format and from the config
 // of its generator.
 type spec struct {
-	number   number
-	layout   string // for the lease's Attach, if not number's
+	sequence sequenceID
+	layout   string // for the lease's Attach, if not that of sequence
 	line     timeline
 	low      int64  // the node number's bits below the time, if layouts can divide these bits
 	min, max uint32 // the sequence numbers of a unit
 	// random chooses the first number of a unit. If it is nil, units begin at min.
 	random *randomBits
-	// ticks means that a step back of the clock toggles a bit instead of waiting.
-	ticks bool
+	// toggles means that a step back of the clock toggles the tick-tock bit instead of waiting.
+	toggles bool
 }
 
 // bits returns the first and the last value that the bits below the time can have in IDs of
@@ -137,7 +137,7 @@ func newSequencer(p spec, c clock, l Lease) *sequencer {
 	s.spin = spinBelow(s.capacity())
 	s.length = time.Duration(s.line.step) * time.Millisecond
 	s.shift = bits.LeadingZeros64(uint64(s.line.last))
-	if s.ticks {
+	if s.toggles {
 		s.shift--
 	}
 	s.mask = 1<<s.shift - 1
@@ -185,7 +185,7 @@ func (s *sequencer) capacity() int64 { return int64(s.max-s.min) + 1 }
 // head returns the upper part of the word.
 func (s *sequencer) head() uint64 {
 	h := uint64(s.unit)
-	if s.ticks {
+	if s.toggles {
 		h <<= 1
 		if s.tick {
 			h |= 1
@@ -204,7 +204,7 @@ func (s *sequencer) takeFast() (slot, bool) {
 		return slot{}, false
 	}
 	// As unsigned, left-1 is also too large if left is 0 or less.
-	left := open - int64(s.clock.ticks())
+	left := open - int64(s.clock.elapsed())
 	if uint64(left-1) >= uint64(s.length) || s.lease != nil && s.lease.Until() < s.milli.Load() {
 		return slot{}, false
 	}
@@ -318,7 +318,7 @@ func (s *sequencer) barred(now int64) (b block, barred bool) {
 	if b, covered := s.leased(now); !covered {
 		return b, true
 	}
-	if now < s.unit && (!s.ticks || now <= s.safe) || now == s.unit && now == s.bound {
+	if now < s.unit && (!s.toggles || now <= s.safe) || now == s.unit && now == s.bound {
 		return s.behind(), true
 	}
 	return block{}, false
@@ -372,10 +372,22 @@ func (s *sequencer) toUnit(unit int64, tick bool) error {
 	return nil
 }
 
+// toggle begins an earlier unit, with the other tick-tock bit.
+func (s *sequencer) toggle(unit int64) error {
+	from := s.unit
+	if err := s.toUnit(unit, !s.tick); err != nil {
+		return err
+	}
+	s.safe = from
+	s.drifts++
+	s.stats.TickTocks++
+	return nil
+}
+
 // notZero returns the first number from next on that doesn't make the zero ID. The zero ID
 // is the pair (0, 0) of node 0.
 func (s *sequencer) notZero(unit int64, next uint32) uint32 {
-	if unit == 0 && s.number.node == 0 && s.low == 0 {
+	if unit == 0 && s.sequence.node == 0 && s.low == 0 {
 		return max(next, 1)
 	}
 	return next

@@ -45,14 +45,6 @@ type SnoConfig struct {
 	Options
 }
 
-// A SnoOverflow reports a stall: a period in which calls wait because all sequence numbers
-// of a unit are used.
-type SnoOverflow struct {
-	Now   time.Time // the time of the generator's clock
-	Count int       // the number of waiting calls of the generator; 0 in the last message of a stall
-	Ticks int       // milliseconds since the start of the stall
-}
-
 // A SnoGenerator creates IDs of type [Sno], up to 65,536 per 4 ms if it shares its partition
 // with no other generator. The IDs of one metabyte increase strictly, unless the clock steps back. In that
 // case the generator toggles the tick-tock bit and continues at the clock's time. A
@@ -98,11 +90,11 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	g := new(SnoGenerator)
 	g.seq.stall.overflow = c.Overflow
 	if err := g.seq.init(spec{
-		number: number{layout: layout}, line: snoLine, min: uint32(c.SequenceMin), max: uint32(c.SequenceMax), ticks: true,
+		sequence: sequenceID{layout: layout}, line: snoLine, min: uint32(c.SequenceMin), max: uint32(c.SequenceMax), toggles: true,
 	}, c.Options, c.claim); err != nil {
 		return nil, err
 	}
-	g.ids = snos{uint16(g.seq.number.node), c.Meta}
+	g.ids = snos{uint16(g.seq.sequence.node), c.Meta}
 	if c.Snapshot != nil {
 		g.seq.resume(c.Snapshot)
 	}
@@ -233,7 +225,7 @@ func (c SnoConfig) claim(alone bool) (int64, error) {
 		return int64(p), err
 	}
 	p := c.Partition.Uint16()
-	shares := !alone && sequencers.of[number{snoPartitions, int64(p)}] != nil
+	shares := !alone && sequencers.of[sequenceID{snoPartitions, int64(p)}] != nil
 	if partitions.automatic[p] && !shares && c.Snapshot == nil {
 		return 0, &configError{fmt.Sprintf("idtype: use Sno partition %d: already assigned automatically in this process; set Partition on every generator, or create the generators with a Partition first, before any call of NewSno", p)}
 	}

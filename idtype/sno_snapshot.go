@@ -1,9 +1,6 @@
 package idtype
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // A SnoSnapshot is the state of a generator. A generator made from it continues exactly
 // where the first one stopped, and creates no duplicates, even if the clock stepped back
@@ -62,15 +59,57 @@ func (p *SnoSnapshot) check() error {
 	return nil
 }
 
-// At returns a new ID for a time in the past, for rows that migrate from another kind of
-// key. Times must not decrease from call to call, so sort the rows by time first. They
-// must be after NotBefore and the Lease's After, and before the unit of the first ID from
-// Next or Fill; otherwise At returns [ErrRange]. A unit has as many numbers for At as for
-// Next. If all are used, At returns [ErrSequenceExhausted].
-func (g *SnoGenerator) At(meta byte, t time.Time) (Sno, error) {
-	s, err := g.seq.backfill(t)
+// snapshot returns the state from which resume continues.
+func (h *handle) snapshot() SnoSnapshot {
+	s := h.use().sequencer
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := s.used(s.word.Load())
+	now, err := s.now()
 	if err != nil {
-		return Sno{}, err
+		// The clock is outside the format's time.
+		now = s.seen
 	}
-	return g.ids.at(s).WithMeta(meta), nil
+	return SnoSnapshot{
+		SequenceMin: uint16(s.min), SequenceMax: uint16(s.max), Sequence: uint16(used.end - 1),
+		Now: now, WallHi: s.unit, WallSafe: s.safe, Drifts: s.drifts,
+		First: s.origin, AtUnit: s.past.unit, AtNext: s.past.next,
+	}
+}
+
+// resume continues from a snapshot, unless the start bound is later.
+func (s *sequencer) resume(p *SnoSnapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.origin >= 0: // a generator that shares the sequencer has created IDs
+		if !s.passed(p) {
+			s.useUp(max(p.WallHi, p.WallSafe))
+		}
+		if p.First >= 0 {
+			s.origin = min(s.origin, p.First)
+		}
+	default:
+		s.drifts, s.tick = p.Drifts, p.Drifts&1 == 1
+		s.origin, s.seen = p.First, p.Now
+		s.safe = max(s.safe, p.WallSafe)
+		if p.First < 0 {
+			s.useUp(p.WallHi) // without an ID, WallHi is a start bound
+		} else if p.WallHi > s.unit {
+			s.continueAt(p.WallHi, uint32(p.Sequence)+1)
+		}
+	}
+	if next := (backfilled{p.AtUnit, max(p.AtNext, s.min)}); next.unit > s.past.unit || next.unit == s.past.unit && next.next > s.past.next {
+		s.past = next
+	}
+}
+
+// passed reports whether the sequencer has passed all pairs that a snapshot may have used,
+// as it has if the snapshot is one of its own.
+func (s *sequencer) passed(p *SnoSnapshot) bool {
+	if s.tick != (p.Drifts&1 == 1) {
+		return p.WallHi <= s.safe && p.WallSafe < s.unit
+	}
+	next := uint32(s.word.Load() & s.mask)
+	return p.WallSafe <= s.safe && (p.WallHi < s.unit || p.WallHi == s.unit && uint32(p.Sequence) < next)
 }

@@ -53,8 +53,8 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	g.ids = snowflakes{node, l.timeShift(), l}
 	if err := g.seq.init(spec{
 		// Layouts of the same epoch and total width can create the same IDs.
-		number: number{layout: fmt.Sprintf("snowflake: epoch %s; %d bits below the time", stamp(l.Epoch), l.timeShift())},
-		layout: "snowflake: " + l.Fingerprint(), line: l.line(), low: int64(node), max: 1<<l.SequenceBits - 1,
+		sequence: sequenceID{layout: fmt.Sprintf("snowflake: epoch %s; %d bits below the time", stamp(l.Epoch), l.timeShift())},
+		layout:   "snowflake: " + l.Fingerprint(), line: l.line(), low: int64(node), max: 1<<l.SequenceBits - 1,
 	}, c.Options, nil); err != nil {
 		return nil, err
 	}

@@ -48,8 +48,8 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 	g.ids = snowflakeSIs{node, l}
 	if err := g.seq.init(spec{
 		// Layouts of the same base clock can create the same IDs.
-		number: number{layout: "snowflake_si: base clock " + stamp(l.BaseClock)},
-		layout: "snowflake_si: " + l.Fingerprint(), line: l.line(), low: int64(node), max: 1<<l.IndexBits - 1,
+		sequence: sequenceID{layout: "snowflake_si: base clock " + stamp(l.BaseClock)},
+		layout:   "snowflake_si: " + l.Fingerprint(), line: l.line(), low: int64(node), max: 1<<l.IndexBits - 1,
 	}, c.Options, nil); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
 	}
 	g := new(Spread64Generator)
 	g.ids = spread64s{node}
-	if err := g.seq.init(spec{number: number{fmt.Sprintf("spread64: cluster %d", c.Cluster), int64(node)}, line: spread64Line, max: 1<<spread64SequenceBits - 1}, c.Options, nil); err != nil {
+	if err := g.seq.init(spec{sequence: sequenceID{fmt.Sprintf("spread64: cluster %d", c.Cluster), int64(node)}, line: spread64Line, max: 1<<spread64SequenceBits - 1}, c.Options, nil); err != nil {
 		return nil, err
 	}
 	return g, nil

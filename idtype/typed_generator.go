@@ -25,7 +25,7 @@ func (Typed[P, T]) of(id T) Typed[P, T] { return Typed[P, T](id) }
 func (TypedUUID[P]) of(id UUID) TypedUUID[P] { return TypedUUID[P](id) }
 
 func (TypedSno[P]) of(id Sno) TypedSno[P] {
-	if m := traitsOf[P](); m.tagged {
+	if m := traitsOf[P](); m.hasMeta {
 		id = id.WithMeta(m.meta)
 	}
 	return TypedSno[P](id)

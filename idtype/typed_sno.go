@@ -36,7 +36,7 @@ func (TypedSno[P]) ModelPrefix() string { return traitsOf[P]().modelPrefix() }
 // model declares none.
 func (TypedSno[P]) ModelMeta() (meta byte, ok bool) {
 	m := traitsOf[P]()
-	return m.meta, m.tagged
+	return m.meta, m.hasMeta
 }
 
 // ModelLayout returns [SnoLayout], the only layout of Snos.
@@ -56,7 +56,7 @@ func (id TypedSno[P]) Compare(other TypedSno[P]) int { return bytes.Compare(id[:
 
 // check returns an error if the ID has a metabyte other than its model's.
 func (id TypedSno[P]) check(m *traits) error {
-	if !m.tagged || id[5] == m.meta || id.IsZero() {
+	if !m.hasMeta || id[5] == m.meta || id.IsZero() {
 		return nil
 	}
 	e := flaw{-1, "got the metabyte " + byteName(id[5]), ErrRange}.

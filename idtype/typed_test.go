@@ -113,13 +113,13 @@ func taggedSno(v format, m *traits, typed func(Sno) anyID) format {
 	f := snoFormat
 	v.random = func(r *rand.Rand) anyID {
 		id := f.random(r).(Sno)
-		if m.tagged {
+		if m.hasMeta {
 			id = id.WithMeta(m.meta)
 		}
 		return typed(id)
 	}
 	v.badText, v.badJSON = withPrefix(f.badText, f.badJSON, m.prefix)
-	if m.tagged {
+	if m.hasMeta {
 		// Other metabytes are rejected; the zero ID isn't.
 		v.meta, v.goodScan, v.goodJSON = &m.meta, nil, map[string]string{}
 		for in, text := range f.goodJSON {

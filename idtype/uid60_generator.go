@@ -61,7 +61,7 @@ const uid60Starts = 256
 func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 	o := Options{Clock: c.Clock, MaxWait: c.MaxWait, NotBefore: c.NotBefore, clock: c.clock}
 	g := new(UID60Generator)
-	if err := g.seq.init(spec{number: number{layout: "uid60"}, line: uid60Line, max: 1<<uid60SequenceBits - 1, random: newRandomBits(c.Random)}, o, nil); err != nil {
+	if err := g.seq.init(spec{sequence: sequenceID{layout: "uid60"}, line: uid60Line, max: 1<<uid60SequenceBits - 1, random: newRandomBits(c.Random)}, o, nil); err != nil {
 		return nil, err
 	}
 	g.ids = uid60s{g.seq.random} // of the shared sequence

@@ -37,7 +37,7 @@ func (s *sequencer) behind() block {
 	case s.unit == s.bound:
 		b.reason = reasonBound
 		next++
-	case s.ticks:
+	case s.toggles:
 		b.unit = min(s.unit, s.safe+1)
 		next = b.unit
 	}

@@ -4,12 +4,7 @@ import (
 	"database/sql/driver"
 	"encoding"
 	"encoding/binary"
-	"fmt"
-	"reflect"
 	"strconv"
-
-	"github.com/sortkey/sortkey/internal/typename"
-	"github.com/sortkey/sortkey/internal/valuer"
 )
 
 // An integerKind describes an integer ID type, so that all integer types share one parser
@@ -88,52 +83,6 @@ func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
 	return nil
 }
 
-// valueOf returns the Value of src, for the Scan of T. Drivers don't pass a
-// driver.Valuer, but ent does: id.Scan(&id). A nil pointer is NULL. valueOf accepts only
-// a T or a struct that holds one, because the number of another type could be a valid T.
-func valueOf[T any](typeName, want string, src any) (driver.Value, error) {
-	if b, ok := bytesOfUUID(src); ok && reflect.TypeFor[T]().Kind() == reflect.Array {
-		return b, nil
-	}
-	v, ok := src.(driver.Valuer)
-	if !ok {
-		return nil, badType(typeName, want, src)
-	}
-	id, null := valuer.ID(v)
-	switch {
-	case null:
-		return nil, nil
-	case id != reflect.TypeFor[T]():
-		e := flaw{-1, "got " + typename.OfValue(src) + "; scan it into its own type", ErrSyntax}.
-			in(typeName, "one ID of type "+typename.Of(reflect.TypeFor[T]())+", alone or in a struct", fmt.Append(nil, src))
-		e.public = "it is a value of another type"
-		return nil, scanError(e)
-	}
-	val, err := v.Value()
-	if err != nil {
-		return nil, scanError(flaw{-1, fmt.Sprintf("call Value of %s: %v", typename.OfValue(src), err), err}.in(typeName, want, fmt.Append(nil, src)))
-	}
-	if _, again := val.(driver.Valuer); again {
-		return nil, badType(typeName, want, val) // following it could loop forever
-	}
-	return val, nil
-}
-
-// bytesOfUUID returns the bytes of a UUID of another package, or of one to which src points. A
-// driver may return its own type.
-func bytesOfUUID(src any) (b [16]byte, ok bool) {
-	v := reflect.Indirect(reflect.ValueOf(src))
-	if !v.IsValid() || v.Kind() != reflect.Array || v.Len() != len(b) || v.Type().Elem() != reflect.TypeFor[byte]() {
-		return b, false
-	}
-	switch v.Interface().(type) {
-	case UUID, interface{ Untyped() UUID }: // a UUID without a model, or of another one
-		return b, false
-	}
-	reflect.Copy(reflect.ValueOf(b[:]), v)
-	return b, true
-}
-
 // unmarshalInteger sets dst from 8 big-endian bytes.
 func unmarshalInteger[T ~int64](dst *T, k *integerKind, b []byte) error {
 	if len(b) != 8 {
@@ -158,36 +107,6 @@ func (k *integerKind) value(v int64) (driver.Value, error) {
 		return nil, err
 	}
 	return v, nil
-}
-
-// set sets *dst to v unless err is set, so that a failed call leaves its receiver
-// unchanged.
-func set[T any](dst *T, v T, err error) error {
-	if err == nil {
-		*dst = v
-	}
-	return err
-}
-
-// jsonNull is the JSON form of the zero ID.
-const jsonNull = "null"
-
-// quote returns an ID's text as a JSON string.
-func quote(appendText func([]byte) ([]byte, error), size int) ([]byte, error) {
-	b, err := appendText(append(make([]byte, 0, size+2), '"'))
-	if err != nil {
-		return nil, err
-	}
-	return append(b, '"'), nil
-}
-
-// unquote returns the text of a JSON string. No format's text needs an escape, so
-// unquote keeps backslashes, and the parser rejects them.
-func unquote(b []byte) (s []byte, quoted bool) {
-	if len(b) >= 2 && b[0] == '"' && b[len(b)-1] == '"' {
-		return b[1 : len(b)-1], true
-	}
-	return b, false
 }
 
 // unmarshalIntegerJSON sets *dst from null, from its text in quotes, or from the number of a
@@ -227,9 +146,4 @@ func (k *integerKind) parseNumber(b []byte, want string) (int64, error) {
 		return 0, e
 	}
 	return 0, f.in(k.name, k.want, b)
-}
-
-// notQuoted returns the error for JSON other than a string.
-func notQuoted(name, want string, b []byte) error {
-	return flaw{-1, "not a JSON string", ErrSyntax}.in(name, want+" in quotes", b)
 }

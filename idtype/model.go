@@ -13,16 +13,16 @@ import (
 
 // traits holds the declarations of a model about the IDs of its table.
 type traits struct {
-	prefix string // of the text, with its underscore; empty if there is none
-	meta   byte   // of its Snos, if tagged
-	tagged bool
-	layout any // of its Snowflakes or SnowflakeSIs; nil if none is declared
+	prefix  string // of the text, with its underscore; empty if there is none
+	meta    byte   // of its Snos, if hasMeta is set
+	hasMeta bool
+	layout  any // of its Snowflakes or SnowflakeSIs; nil if none is declared
 }
 
 // The methods by which a model declares its traits.
 type (
 	prefixer      interface{ IDPrefix() string }
-	tagger        interface{ IDMeta() byte }
+	metaDeclarer  interface{ IDMeta() byte }
 	snowflaker    interface{ IDLayout() SnowflakeLayout }
 	snowflakeSIer interface{ IDLayout() SnowflakeSILayout }
 )
@@ -44,7 +44,7 @@ func typeIDTraits[P any]() *traits { return lookUp[P]((*[1]P)(nil), &typeIDPrefi
 func lookUp[P any](key any, rule *prefixRule) *traits {
 	k := any(*new(P)) // a nil pointer, so this allocates nothing, however large K is
 	switch k.(type) {
-	case prefixer, tagger, snowflaker, snowflakeSIer:
+	case prefixer, metaDeclarer, snowflaker, snowflakeSIer:
 		if m, ok := known.Load(key); ok {
 			return m.(*traits)
 		}
@@ -106,8 +106,8 @@ func declared(t reflect.Type) *traits {
 	if p, ok := k.(prefixer); ok {
 		m.prefix = p.IDPrefix()
 	}
-	if p, ok := k.(tagger); ok {
-		m.meta, m.tagged = p.IDMeta(), true
+	if p, ok := k.(metaDeclarer); ok {
+		m.meta, m.hasMeta = p.IDMeta(), true
 	}
 	switch p := k.(type) {
 	case snowflaker:
