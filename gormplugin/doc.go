@@ -299,7 +299,7 @@
 //
 // A column of an ID type, a typed key, a pointer to one, a [database/sql.Null], or an Optional of
 // package sqltypes gets the domain of the ID type, such as sortkey.snowflake instead of bigint.
-// A sqltypes.SnoText gets sortkey.sno_as_text. The domain of a UUID, sortkey.uuid7, accepts only
+// A sqltypes.Text[idtype.Sno] gets sortkey.sno_as_text. The domain of a UUID, sortkey.uuid7, accepts only
 // version 7. A type tag takes precedence: `gorm:"type:uuid"` declares a column for all versions.
 // Arrays, and the other types of package sqltypes, keep their column type.
 //

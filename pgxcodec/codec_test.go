@@ -317,7 +317,7 @@ func TestArrayWire(t *testing.T) {
 // An ID whose text is NULL is quoted in an array's text form.
 func TestTextNamedNull(t *testing.T) {
 	m := newMap()
-	ids := []sqltypes.UID60Text{sqltypes.TextOf(idtype.Must(idtype.ParseUID60("NULL")))}
+	ids := []sqltypes.Text[idtype.UID60]{sqltypes.TextOf(idtype.Must(idtype.ParseUID60("NULL")))}
 	if got := encode(t, m, pgtype.TextArrayOID, textFormat, ids); string(got) != `{"NULL"}` {
 		t.Errorf("encoded as %s", got)
 	}
@@ -423,17 +423,17 @@ func TestPadding(t *testing.T) {
 	for _, format := range []int16{binaryFormat, textFormat} {
 		for _, c := range texts {
 			for _, s := range []string{"xinaS8QBh ", "xinaS8QBh   "} {
-				var id sqltypes.UID60Text
+				var id sqltypes.Text[idtype.UID60]
 				if err := m.Scan(c.oid, format, []byte(s), &id); err != nil || id.ID != uid60 {
 					t.Errorf("%q from OID %d, format %d: %v, %v", s, c.oid, format, id, err)
 				}
 			}
-			var ids []sqltypes.UID60Text // of a domain over char(n), which a connection doesn't know without AfterConnect
+			var ids []sqltypes.Text[idtype.UID60] // of a domain over char(n), which a connection doesn't know without AfterConnect
 			if err := m.Scan(123456, textFormat, []byte(`{"xinaS8QBh   "}`), &ids); err != nil || len(ids) != 1 || ids[0].ID != uid60 {
 				t.Errorf("an array of an unknown type: %v, %v", ids, err)
 			}
 			for _, s := range []string{" xinaS8QBh", "xinaS8QBh\t", "xinaS8QBh\n "} {
-				var id sqltypes.UID60Text
+				var id sqltypes.Text[idtype.UID60]
 				if err := m.Scan(c.oid, format, []byte(s), &id); !errors.Is(err, idtype.ErrSyntax) {
 					t.Errorf("%q from OID %d, format %d: %v, want ErrSyntax", s, c.oid, format, err)
 				}
@@ -479,13 +479,13 @@ func TestRefusals(t *testing.T) {
 		oid   uint32
 		value any
 	}{
-		"encode []idtype.Snowflake: want one ID for a bigint parameter, got a slice; write = ANY($1)":                                                                             {pgtype.Int8OID, []idtype.Snowflake{1}},
-		"encode []*idtype.Sno: want one ID for a uuid parameter, got a slice; write = ANY($1)":                                                                                    {pgtype.UUIDOID, []*idtype.Sno{&sno}},
-		"encode idtype.Sno: want a uuid parameter, got bigint[]; make the column uuid, or pass a slice of sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns": {pgtype.Int8ArrayOID, sno},
-		"encode *idtype.Sno: want a uuid parameter, got text[]; make the column uuid, or pass a slice of sqltypes.SnoText for text columns, ":                                     {pgtype.TextArrayOID, &sno},
-		"encode idtype.Sno: want a uuid parameter, got text; ":                                                                                                                    {pgtype.TextArrayOID, []idtype.Sno{sno}},
-		"encode idtype.Sno: want a uuid parameter, got bytea; ":                                                                                                                   {pgtype.ByteaArrayOID, &[]idtype.Sno{sno}},
-		"encode *idtype.Sno: want a uuid parameter, got text; ":                                                                                                                   {pgtype.VarcharArrayOID, []*idtype.Sno{&sno}},
+		"encode []idtype.Snowflake: want one ID for a bigint parameter, got a slice; write = ANY($1)":                                                                                      {pgtype.Int8OID, []idtype.Snowflake{1}},
+		"encode []*idtype.Sno: want one ID for a uuid parameter, got a slice; write = ANY($1)":                                                                                             {pgtype.UUIDOID, []*idtype.Sno{&sno}},
+		"encode idtype.Sno: want a uuid parameter, got bigint[]; make the column uuid, or pass a slice of sqltypes.Text[idtype.Sno] for text columns, sqltypes.SnoBytes for bytea columns": {pgtype.Int8ArrayOID, sno},
+		"encode *idtype.Sno: want a uuid parameter, got text[]; make the column uuid, or pass a slice of sqltypes.Text[idtype.Sno] for text columns, ":                                     {pgtype.TextArrayOID, &sno},
+		"encode idtype.Sno: want a uuid parameter, got text; ":                                                                                                                             {pgtype.TextArrayOID, []idtype.Sno{sno}},
+		"encode idtype.Sno: want a uuid parameter, got bytea; ":                                                                                                                            {pgtype.ByteaArrayOID, &[]idtype.Sno{sno}},
+		"encode *idtype.Sno: want a uuid parameter, got text; ":                                                                                                                            {pgtype.VarcharArrayOID, []*idtype.Sno{&sno}},
 	} {
 		for _, format := range []int16{binaryFormat, textFormat} {
 			if b, err := m.Encode(c.oid, format, c.value, nil); err == nil || !strings.Contains(err.Error(), want) {
@@ -655,10 +655,10 @@ func TestComposite(t *testing.T) {
 	type row struct {
 		N idtype.Spread64
 		U *idtype.Sno
-		A []sqltypes.SnoText
+		A []sqltypes.Text[idtype.Sno]
 	}
 	for _, format := range []int16{binaryFormat, textFormat} {
-		for _, want := range []row{{spread64, &sno, []sqltypes.SnoText{{ID: sno}}}, {A: []sqltypes.SnoText{}}} {
+		for _, want := range []row{{spread64, &sno, []sqltypes.Text[idtype.Sno]{{ID: sno}}}, {A: []sqltypes.Text[idtype.Sno]{}}} {
 			var back row
 			if err := m.Scan(oid, format, encode(t, m, oid, format, want), &back); err != nil || !reflect.DeepEqual(back, want) {
 				t.Errorf("format %d: %+v, %v, want %+v", format, back, err, want)
@@ -672,8 +672,8 @@ func TestFormRefusals(t *testing.T) {
 	m := newMap()
 	p, text := &sno, sqltypes.TextOf(sno)
 	for _, value := range []any{
-		sno, p, &p, &sql.Null[idtype.Sno]{V: sno, Valid: true}, sql.Null[*idtype.Sno]{V: p, Valid: true}, sqltypes.OptionalOf(sno), &sqltypes.OptionalSno{ID: sno},
-		sql.Null[sqltypes.OptionalSno]{V: sqltypes.OptionalOf(sno), Valid: true}, text, sqltypes.OptionalOf(text), sql.Null[*sqltypes.SnoText]{V: &text, Valid: true},
+		sno, p, &p, &sql.Null[idtype.Sno]{V: sno, Valid: true}, sql.Null[*idtype.Sno]{V: p, Valid: true}, sqltypes.OptionalOf(sno), &sqltypes.Optional[idtype.Sno]{ID: sno},
+		sql.Null[sqltypes.Optional[idtype.Sno]]{V: sqltypes.OptionalOf(sno), Valid: true}, text, sqltypes.OptionalOf(text), sql.Null[*sqltypes.Text[idtype.Sno]]{V: &text, Valid: true},
 	} {
 		home := "uuid"
 		if strings.Contains(typename.OfValue(value), "Text") {
@@ -697,7 +697,7 @@ func TestFormRefusals(t *testing.T) {
 	}
 	for _, oid := range []uint32{pgtype.TextArrayOID, pgtype.VarcharArrayOID, pgtype.BPCharArrayOID, pgtype.ByteaArrayOID} {
 		for _, value := range []any{[]idtype.Sno{sno}, []*idtype.Sno{p}, &[]idtype.Sno{sno}, []sql.Null[idtype.Sno]{{V: sno, Valid: true}},
-			[]sqltypes.OptionalSno{{ID: sno}}, pgtype.FlatArray[idtype.Sno]{sno}, [1]idtype.Sno{sno}} {
+			[]sqltypes.Optional[idtype.Sno]{{ID: sno}}, pgtype.FlatArray[idtype.Sno]{sno}, [1]idtype.Sno{sno}} {
 			for _, format := range []int16{binaryFormat, textFormat} {
 				if b, err := m.Encode(oid, format, value, nil); err == nil || !strings.Contains(err.Error(), ": want a uuid parameter, got ") {
 					t.Errorf("%T as OID %d, format %d: %q, %v, want an error", value, oid, format, b, err)
@@ -707,7 +707,7 @@ func TestFormRefusals(t *testing.T) {
 	}
 
 	// NULL fits every column.
-	for _, value := range []any{(*idtype.Sno)(nil), (*sqltypes.OptionalSno)(nil), sqltypes.OptionalSno{}, sql.Null[idtype.Sno]{V: sno}} {
+	for _, value := range []any{(*idtype.Sno)(nil), (*sqltypes.Optional[idtype.Sno])(nil), sqltypes.Optional[idtype.Sno]{}, sql.Null[idtype.Sno]{V: sno}} {
 		if b := encode(t, m, pgtype.TextOID, textFormat, value); b != nil {
 			t.Errorf("a nil %T as text: %q", value, b)
 		}
@@ -847,7 +847,7 @@ func TestBadWire(t *testing.T) {
 // for other columns.
 func TestRefusalMessages(t *testing.T) {
 	const (
-		forSno       = "sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns"
+		forSno       = "sqltypes.Text[idtype.Sno] for text columns, sqltypes.SnoBytes for bytea columns"
 		uuidInQuery  = "write $1::uuid if the query gives the parameter no type, pass id.String() to a function that takes text, or use "
 		bytesInQuery = "write $1::bytea if the query gives the parameter no type, pass id.String() to a function that takes text, or use "
 	)
@@ -857,16 +857,16 @@ func TestRefusalMessages(t *testing.T) {
 		value any
 		want  string
 	}{
-		{pgtype.UUIDOID, snowflake, "encode idtype.Snowflake: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.SnowflakeText for text columns"},
-		{pgtype.UUIDOID, snowflakeSI, "encode idtype.SnowflakeSI: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.SnowflakeSIText for text columns"},
-		{pgtype.UUIDOID, uid60, "encode idtype.UID60: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.UID60Text for text columns"},
-		{pgtype.ByteaOID, spread64, "encode idtype.Spread64: want a bigint parameter, got bytea; make the column bigint, or use sqltypes.Spread64Text for text columns"},
-		{pgtype.TextOID, spread64, "encode idtype.Spread64: want a bigint parameter, got text; write $1::bigint if the query gives the parameter no type, pass id.String() to a function that takes text, or use sqltypes.Spread64Text for text columns"},
+		{pgtype.UUIDOID, snowflake, "encode idtype.Snowflake: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.Text[idtype.Snowflake] for text columns"},
+		{pgtype.UUIDOID, snowflakeSI, "encode idtype.SnowflakeSI: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.Text[idtype.SnowflakeSI] for text columns"},
+		{pgtype.UUIDOID, uid60, "encode idtype.UID60: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.Text[idtype.UID60] for text columns"},
+		{pgtype.ByteaOID, spread64, "encode idtype.Spread64: want a bigint parameter, got bytea; make the column bigint, or use sqltypes.Text[idtype.Spread64] for text columns"},
+		{pgtype.TextOID, spread64, "encode idtype.Spread64: want a bigint parameter, got text; write $1::bigint if the query gives the parameter no type, pass id.String() to a function that takes text, or use sqltypes.Text[idtype.Spread64] for text columns"},
 		{pgtype.Int8OID, sno, "encode idtype.Sno: want a uuid parameter, got bigint; make the column uuid, or use " + forSno},
 		{pgtype.BPCharOID, &sno, "encode *idtype.Sno: want a uuid parameter, got text; " + uuidInQuery + forSno},
 		{pgtype.VarcharOID, sno, "encode idtype.Sno: want a uuid parameter, got text; " + uuidInQuery + forSno},
-		{pgtype.Int8OID, sqltypes.SnoBytesOf(sno), "encode sqltypes.SnoBytes: want a bytea parameter, got bigint; make the column bytea, or use idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
-		{pgtype.TextOID, sqltypes.SnoBytesOf(sno), "got text; " + bytesInQuery + "idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
+		{pgtype.Int8OID, sqltypes.SnoBytesOf(sno), "encode sqltypes.SnoBytes: want a bytea parameter, got bigint; make the column bytea, or use idtype.Sno for uuid columns, sqltypes.Text[idtype.Sno] for text columns"},
+		{pgtype.TextOID, sqltypes.SnoBytesOf(sno), "got text; " + bytesInQuery + "idtype.Sno for uuid columns, sqltypes.Text[idtype.Sno] for text columns"},
 		{pgtype.UUIDOID, sqltypes.TextOf(uid60), "got uuid; make the column text, or use idtype.UID60 for bigint columns"},
 		{pgtype.ByteaOID, sqltypes.TextOf(sno), "got bytea; make the column text, or use idtype.Sno for uuid columns, sqltypes.SnoBytes for bytea columns"},
 		{pgtype.ByteaOID, idtype.SnoOf[shop](sno), "encode idtype.SnoOf[pgxcodec_test.shop]: want a uuid parameter, got bytea; make the column uuid, or use sqltypes.Text[idtype.SnoOf[pgxcodec_test.shop]] for text columns, sqltypes.SnoBytes for bytea columns"},
@@ -887,7 +887,7 @@ func TestNilPlans(t *testing.T) {
 		value any
 	}{
 		{pgtype.Int8OID, (*idtype.Snowflake)(nil)}, {pgtype.Int8OID, (**idtype.Snowflake)(nil)}, {pgtype.Int8OID, (*sql.Null[idtype.Snowflake])(nil)},
-		{pgtype.Int8OID, (*sqltypes.OptionalSnowflake)(nil)},
+		{pgtype.Int8OID, (*sqltypes.Optional[idtype.Snowflake])(nil)},
 		{pgtype.Int8ArrayOID, (*[]idtype.Snowflake)(nil)}, {pgtype.Int8ArrayOID, (*[]*idtype.Snowflake)(nil)},
 	} {
 		if b, err := m.PlanEncode(c.oid, binaryFormat, c.value).Encode(c.value, []byte{}); b != nil || err != nil {

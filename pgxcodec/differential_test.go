@@ -80,7 +80,7 @@ var differentialValues = []differentialValue{
 	{home: "uuid", family: more(idFamily(sno), pgxIDHolders[idtype.Sno]{})}, {home: "uuid", family: more(idFamily(idtype.SnoOf[customer](taggedSno)), pgxIDHolders[idtype.SnoOf[customer]]{})},
 	{home: "uuid", family: idFamily(idtype.SnoOf[visitor](sno))}, {home: "uuid", family: idFamily(customerID{sno})},
 	{home: "uuid", family: idFamily(uuid7)}, {home: "uuid", family: idFamily(idtype.UUIDOf[shop](uuid7))},
-	{home: "text", family: idFamily(sqltypes.TextOf(uuid7))}, {home: "text", family: more(idFamily(sqltypes.TextOf(idtype.Snowflake(7))), pgxIDHolders[sqltypes.SnowflakeText]{})}, {home: "text", family: idFamily(sqltypes.TextOf(sno))},
+	{home: "text", family: idFamily(sqltypes.TextOf(uuid7))}, {home: "text", family: more(idFamily(sqltypes.TextOf(idtype.Snowflake(7))), pgxIDHolders[sqltypes.Text[idtype.Snowflake]]{})}, {home: "text", family: idFamily(sqltypes.TextOf(sno))},
 	{home: "text", family: idFamily(sqltypes.TextOf(idtype.UID60Of[shop](uid60)))},
 	{home: "bytea", family: more(idFamily(sqltypes.SnoBytesOf(sno)), pgxIDHolders[sqltypes.SnoBytes]{})},
 }

@@ -67,7 +67,7 @@
 //
 // Encoding an ID for another column type in the table fails with an error that
 // names the Go type to use. Without that check, pgx would for example send a Sno to a
-// text column as the 36 characters of its UUID, which match no SnoText in the column.
+// text column as the 36 characters of its UUID, which match no Text[idtype.Sno] in the column.
 // NULL, such as an Optional without an ID, fits every column. One SnoBytes in an array
 // parameter of any type also fails, because pgx would store its bytes as ten numbers.
 //

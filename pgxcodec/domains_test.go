@@ -157,7 +157,7 @@ func TestAfterConnect(t *testing.T) {
 	}
 	roundTrip(t, m, 16402, binaryFormat, []idtype.Snowflake{snowflake})
 	roundTrip(t, m, 16402, textFormat, []*idtype.Snowflake{&[]idtype.Snowflake{snowflake}[0], nil})
-	if _, err := m.Encode(16405, textFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "sqltypes.SnoText") {
+	if _, err := m.Encode(16405, textFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "sqltypes.Text[idtype.Sno]") {
 		t.Errorf("a Sno as sno_as_text: %v", err)
 	}
 	// An OID above 16 bits, in an empty array.
@@ -535,5 +535,5 @@ func ExampleRegister() {
 	fmt.Println(reason)
 	// Output:
 	// brpk4q72xwf2m63l
-	// pgxcodec: encode idtype.Sno: want a uuid parameter, got text; write $1::uuid if the query gives the parameter no type, pass id.String() to a function that takes text, or use sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns
+	// pgxcodec: encode idtype.Sno: want a uuid parameter, got text; write $1::uuid if the query gives the parameter no type, pass id.String() to a function that takes text, or use sqltypes.Text[idtype.Sno] for text columns, sqltypes.SnoBytes for bytea columns
 }

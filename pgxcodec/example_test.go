@@ -117,7 +117,7 @@ func Example_databaseSQL() {
 
 	id, none := idtype.Snowflake(779300444248735744), (*idtype.Snowflake)(nil)
 	var found bool
-	var parent sqltypes.OptionalSnowflake
+	var parent sqltypes.Optional[idtype.Snowflake]
 	var all []idtype.Snowflake
 	err = db.QueryRow("SELECT $1 = ANY($2::bigint[]), $3::bigint, $2::bigint[]", id, []idtype.Snowflake{id}, none).
 		Scan(&found, &parent, types.SQLScanner(&all))

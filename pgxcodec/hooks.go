@@ -29,7 +29,7 @@ func registerHooks(m *pgtype.Map) {
 	// pgx doesn't call a hook for targets with a Scan method. It passes them the text of a
 	// column of unknown type, which all IDs accept but SnoBytes.
 	h.register(formOf(reflect.TypeFor[sqltypes.SnoBytes]()))
-	h.register(formOf(reflect.TypeFor[sqltypes.OptionalSnoBytes]()))
+	h.register(formOf(reflect.TypeFor[sqltypes.Optional[sqltypes.SnoBytes]]()))
 	h.register(formOf(reflect.TypeFor[sql.Null[sqltypes.SnoBytes]]()))
 	// Nor does the SQLScanner of the map call one.
 	for t := range baseTypes {

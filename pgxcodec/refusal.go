@@ -82,13 +82,11 @@ func (f *form) refusal(parameter, remedy, or string) error {
 func (id *idType) alternatives() string {
 	switch {
 	case id.column == &byteas:
-		return "idtype.Sno for uuid columns, sqltypes.SnoText for text columns"
+		return "idtype.Sno for uuid columns, sqltypes.Text[idtype.Sno] for text columns"
 	case id.of != nil:
 		return fmt.Sprintf("%s for %s columns%s", typename.Of(id.of.typ), id.of.column.name, id.of.snoBytes())
-	case id.typed:
-		return "sqltypes.Text[" + typename.Of(id.typ) + "] for text columns" + id.snoBytes()
 	}
-	return "sqltypes." + id.typ.Name() + "Text for text columns" + id.snoBytes()
+	return "sqltypes.Text[" + typename.Of(id.typ) + "] for text columns" + id.snoBytes()
 }
 
 func (id *idType) snoBytes() string {

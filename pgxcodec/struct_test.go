@@ -147,7 +147,7 @@ func TestStructs(t *testing.T) {
 		{pgtype.UUIDOID, parcelID{uuid7}, uuid7}, {pgtype.UUIDOID, sqltypes.OptionalOf(customerID{sno}), sno}, {pgtype.UUIDOID, sql.Null[customerID]{V: customerID{sno}, Valid: true}, sno},
 		{pgtype.Int8ArrayOID, []typedID{{7}}, []idtype.Snowflake{7}}, {pgtype.UUIDArrayOID, []customerID{{sno}}, []idtype.Sno{sno}},
 		{pgtype.UUIDArrayOID, sqltypes.Array[customerID]{{sno}}, []idtype.Sno{sno}}, {pgtype.TextOID, sqltypes.TextOf(typedID{7}), sqltypes.TextOf(idtype.Snowflake(7))},
-		{pgtype.TextOID, struct{ sqltypes.SnoText }{sqltypes.TextOf(sno)}, sqltypes.TextOf(sno)},
+		{pgtype.TextOID, struct{ sqltypes.Text[idtype.Sno] }{sqltypes.TextOf(sno)}, sqltypes.TextOf(sno)},
 	} {
 		for _, format := range []int16{binaryFormat, textFormat} {
 			want := encode(t, m, c.oid, format, c.same)
@@ -266,10 +266,10 @@ func TestEncodeOutOfRange(t *testing.T) {
 	bigints(idtype.SnowflakeSI(1<<53), []idtype.SnowflakeSI{1, 1 << 53})
 	bigints(idtype.UID60(1<<60), []idtype.UID60{1, 1 << 60})
 	bigints(sqltypes.OptionalOf(idtype.Snowflake(-1)), []sqltypes.Optional[idtype.Snowflake]{{ID: -1}})
-	texts(sqltypes.TextOf(idtype.Snowflake(-1)), []sqltypes.SnowflakeText{{ID: -1}})
-	texts(sqltypes.TextOf(idtype.SnowflakeSI(-1)), []sqltypes.SnowflakeSIText{{ID: -1}})
-	texts(sqltypes.TextOf(idtype.UID60(-1)), []sqltypes.UID60Text{{ID: -1}})
-	texts(sqltypes.TextOf(idtype.Spread64(0x0400)), []sqltypes.Spread64Text{{ID: 0x0400}})
+	texts(sqltypes.TextOf(idtype.Snowflake(-1)), []sqltypes.Text[idtype.Snowflake]{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.SnowflakeSI(-1)), []sqltypes.Text[idtype.SnowflakeSI]{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.UID60(-1)), []sqltypes.Text[idtype.UID60]{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.Spread64(0x0400)), []sqltypes.Text[idtype.Spread64]{{ID: 0x0400}})
 
 	// A Spread64 with reserved bits can be read from bigint and written back.
 	for _, format := range []int16{binaryFormat, textFormat} {

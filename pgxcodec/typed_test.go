@@ -75,7 +75,7 @@ func TestMetabyte(t *testing.T) {
 		{pgtype.UUIDOID, sno, []any{&ID{}, &pGood, &sql.Null[ID]{}, &sqltypes.Optional[ID]{}, &struct{ idtype.SnoOf[customer] }{}}},
 		{pgtype.TextOID, sqltypes.TextOf(sno), []any{&sqltypes.Text[ID]{}, &sql.Null[sqltypes.Text[ID]]{}, &sqltypes.Optional[sqltypes.Text[ID]]{}}},
 		{pgtype.UUIDArrayOID, []idtype.Sno{taggedSno, sno}, []any{&[]ID{good}, &[]*ID{pGood}}},
-		{pgtype.TextArrayOID, []sqltypes.SnoText{sqltypes.TextOf(sno)}, []any{&[]sqltypes.Text[ID]{}}},
+		{pgtype.TextArrayOID, []sqltypes.Text[idtype.Sno]{sqltypes.TextOf(sno)}, []any{&[]sqltypes.Text[ID]{}}},
 	} {
 		for _, format := range []int16{binaryFormat, textFormat} {
 			src := encode(t, m, c.oid, format, c.wrong)

@@ -199,8 +199,8 @@ func origin(t reflect.Type) string {
 
 var (
 	nullOrigin     = origin(reflect.TypeFor[sql.Null[int]]())
-	optionalOrigin = origin(reflect.TypeFor[sqltypes.OptionalSno]())
-	textOrigin     = origin(reflect.TypeFor[sqltypes.SnoText]())
+	optionalOrigin = origin(reflect.TypeFor[sqltypes.Optional[idtype.Sno]]())
+	textOrigin     = origin(reflect.TypeFor[sqltypes.Text[idtype.Sno]]())
 	idsOrigin      = origin(reflect.TypeFor[sqltypes.Array[idtype.Sno]]())
 	flatOrigin     = origin(reflect.TypeFor[pgtype.FlatArray[int]]())
 	arrayOrigin    = origin(reflect.TypeFor[pgtype.Array[int]]())

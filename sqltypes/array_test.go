@@ -62,10 +62,10 @@ func TestArray(t *testing.T) {
 	testArray(t, "bigint[]", "{7}", `["shop_7"]`, []idtype.SnowflakeOf[shop]{7})
 	testArray(t, "bigint[]", "{7}", `["shop_7"]`, []shopID{{7}})
 	testArray(t, "uuid[]", "{"+sno.WithMeta('c').UUID().String()+"}", `["cus_`+sno.WithMeta('c').String()+`"]`, []idtype.SnoOf[customer]{idtype.SnoOf[customer](sno.WithMeta('c'))})
-	testArray(t, "text[]", `{xinaS8QBh,"NULL"}`, `["xinaS8QBh","NULL"]`, []sqltypes.UID60Text{sqltypes.TextOf(uid60), sqltypes.TextOf(idtype.Must(idtype.ParseUID60("NULL")))})
+	testArray(t, "text[]", `{xinaS8QBh,"NULL"}`, `["xinaS8QBh","NULL"]`, []sqltypes.Text[idtype.UID60]{sqltypes.TextOf(uid60), sqltypes.TextOf(idtype.Must(idtype.ParseUID60("NULL")))})
 	testArray(t, "bytea[]", `{"\\x09876543210fedcba987"}`, `["`+idtype.Sno{9, 0x87, 0x65, 0x43, 0x21, 0xf, 0xed, 0xcb, 0xa9, 0x87}.String()+`"]`,
 		[]sqltypes.SnoBytes{sqltypes.SnoBytesOf(idtype.Sno{9, 0x87, 0x65, 0x43, 0x21, 0xf, 0xed, 0xcb, 0xa9, 0x87})})
-	testArray(t, "bigint[]", "{7,NULL}", `["7",null]`, []sqltypes.OptionalSnowflake{sqltypes.OptionalOf[idtype.Snowflake](7), {}}, "{7,null}")
+	testArray(t, "bigint[]", "{7,NULL}", `["7",null]`, []sqltypes.Optional[idtype.Snowflake]{sqltypes.OptionalOf[idtype.Snowflake](7), {}}, "{7,null}")
 	testArray(t, "text[]", `{"","a b","\"\\",nUll2,"nUll"}`, `["","a b","\"\\","nUll2","nUll"]`, []anyText{"", "a b", `"\`, "nUll2", "nUll"}, `{"","a\ b","\"\\","n\Ull2","nUll"}`)
 }
 
@@ -213,8 +213,8 @@ func FuzzArray(f *testing.F) {
 	f.Add("{{7}}")
 	f.Add("[1:-5]={7}") // bounds that no server writes
 	f.Fuzz(func(t *testing.T, literal string) {
-		for _, null := range []driver.Valuer{sqltypes.Array[idtype.Snowflake](nil), sqltypes.Array[idtype.SnoOf[customer]](nil), sqltypes.Array[sqltypes.OptionalSnowflake](nil),
-			sqltypes.Array[sqltypes.SnoBytes](nil), sqltypes.Array[sqltypes.Optional[sqltypes.UID60Text]](nil), sqltypes.Array[anyText](nil)} {
+		for _, null := range []driver.Valuer{sqltypes.Array[idtype.Snowflake](nil), sqltypes.Array[idtype.SnoOf[customer]](nil), sqltypes.Array[sqltypes.Optional[idtype.Snowflake]](nil),
+			sqltypes.Array[sqltypes.SnoBytes](nil), sqltypes.Array[sqltypes.Optional[sqltypes.Text[idtype.UID60]]](nil), sqltypes.Array[anyText](nil)} {
 			fuzzArray(t, null, literal)
 		}
 		// As an element.

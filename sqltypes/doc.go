@@ -2,22 +2,17 @@
 // declare the field with the type for its column:
 //
 //	db.Exec("INSERT INTO pages (code) VALUES ($1)", sqltypes.TextOf(id)) // text
-//	type Page struct{ Parent sqltypes.OptionalSno }                      // uuid, may be NULL
+//	type Page struct{ Parent sqltypes.Optional[idtype.Sno] }             // uuid, may be NULL
 //
 // The package has four types. Text, Optional and Array hold any [ID]: a type of package
 // idtype, such as a typed key, or a struct of your own that embeds one.
 //   - [Text] stores the ID's text in text, varchar or char(n). Create one with [TextOf].
-//     Aliases: [SnowflakeText], [SnowflakeSIText], [UID60Text], [Spread64Text], [SnoText],
-//     [UUIDText].
 //   - [SnoBytes] stores the 10 bytes of an idtype.Sno in bytea. Create one with [SnoBytesOf].
 //   - [Optional] stores an ID in a nullable column. Create one with [OptionalOf].
-//     Aliases: [OptionalSnowflake], [OptionalSnowflakeSI], [OptionalUID60],
-//     [OptionalSpread64], [OptionalSno], [OptionalUUID], [OptionalSnoText],
-//     [OptionalSnoBytes].
 //   - [Array] stores IDs in an array column, such as bigint[] or uuid[]. Create one with
 //     [ArrayOf].
 //
-// The types combine: an OptionalSnoText is a Sno in a nullable text column. For a
+// The types combine: Optional[Text[idtype.Sno]] is a Sno in a nullable text column. For a
 // NOT NULL uuid or bigint column, use the type of package idtype itself: idtype.Sno and
 // idtype.UUID for uuid, the others for bigint.
 //
@@ -36,5 +31,6 @@
 // # Collation
 //
 // Declare text columns COLLATE "C". Under some other collations, the texts of Snos
-// don't sort by time. Under most, comparisons of text are slower.
+// don't sort by time. Under most, comparisons of text are slower. The texts of Snowflakes,
+// SnowflakeSIs and UID60s have different lengths and don't sort by time.
 package sqltypes

@@ -11,8 +11,8 @@ import (
 // A table with a text key and an optional reference to itself.
 func Example() {
 	type Page struct {
-		ID     sqltypes.SnoText
-		Parent sqltypes.Optional[sqltypes.SnoText]
+		ID     sqltypes.Text[idtype.Sno]
+		Parent sqltypes.Optional[sqltypes.Text[idtype.Sno]]
 	}
 	page := Page{ID: sqltypes.TextOf(idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")))}
 	id, _ := page.ID.Value()

@@ -22,7 +22,7 @@ func FuzzUnmarshal(f *testing.F) {
 			reread(t, in, v, func(u target, b []byte) error { return u.UnmarshalJSON(b) }, value.MarshalJSON)
 		}
 		rereadArray(t, in, new(sqltypes.Array[idtype.Snowflake]), new(sqltypes.Array[idtype.Snowflake]))
-		rereadArray(t, in, new(sqltypes.Array[sqltypes.OptionalSno]), new(sqltypes.Array[sqltypes.OptionalSno]))
+		rereadArray(t, in, new(sqltypes.Array[sqltypes.Optional[idtype.Sno]]), new(sqltypes.Array[sqltypes.Optional[idtype.Sno]]))
 	})
 }
 

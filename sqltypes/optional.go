@@ -2,8 +2,6 @@ package sqltypes
 
 import (
 	"database/sql/driver"
-
-	"github.com/sortkey/sortkey/idtype"
 )
 
 // An Optional is an ID in a nullable column, such as an optional foreign key. The
@@ -13,26 +11,6 @@ type Optional[T ID] struct {
 	// see [Text].
 	ID T `gorm:"column:write IN for a slice of IDs"`
 }
-
-// Optional for the types of package idtype, for SnoText and for SnoBytes.
-type (
-	// OptionalSnowflake is a nullable bigint.
-	OptionalSnowflake = Optional[idtype.Snowflake]
-	// OptionalSnowflakeSI is a nullable bigint.
-	OptionalSnowflakeSI = Optional[idtype.SnowflakeSI]
-	// OptionalUID60 is a nullable bigint.
-	OptionalUID60 = Optional[idtype.UID60]
-	// OptionalSpread64 is a nullable bigint.
-	OptionalSpread64 = Optional[idtype.Spread64]
-	// OptionalSno is a nullable uuid.
-	OptionalSno = Optional[idtype.Sno]
-	// OptionalSnoText is a nullable text, varchar or char(n).
-	OptionalSnoText = Optional[SnoText]
-	// OptionalUUID is a nullable uuid.
-	OptionalUUID = Optional[idtype.UUID]
-	// OptionalSnoBytes is a nullable bytea.
-	OptionalSnoBytes = Optional[SnoBytes]
-)
 
 // OptionalOf returns id as an Optional, which is NULL if id is the zero ID.
 func OptionalOf[T ID](id T) Optional[T] { return Optional[T]{id} }

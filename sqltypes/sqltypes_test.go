@@ -202,26 +202,30 @@ func TestScanValuers(t *testing.T) {
 		srcs []any
 		want error
 	}{
-		{new(sqltypes.SnowflakeText), []any{(*sqltypes.SnowflakeText)(nil), sqltypes.Optional[sqltypes.SnowflakeText]{}, (*failing[int])(nil), sql.Null[sqltypes.SnowflakeText]{}}, idtype.ErrNull},
-		{new(sqltypes.SnoBytes), []any{(*sqltypes.SnoBytes)(nil), sqltypes.OptionalSnoBytes{}, (*failing[int])(nil)}, idtype.ErrNull},
-		{new(sqltypes.SnowflakeText), []any{
-			sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits)), struct{ sqltypes.UID60Text }{sqltypes.TextOf(digits)},
-			sql.Null[sqltypes.UID60Text]{V: sqltypes.TextOf(digits), Valid: true}, sql.Null[*sqltypes.UID60Text]{V: new(sqltypes.TextOf(digits)), Valid: true}, sql.Null[any]{V: sqltypes.TextOf(digits), Valid: true},
-			embedder[sqltypes.UID60Text]{sqltypes.TextOf(digits)}, sqltypes.TextOf(idtype.SnowflakeSI(8193)), snowflake, &snowflake, sqltypes.OptionalOf(snowflake), digits,
+		{new(sqltypes.Text[idtype.Snowflake]), []any{(*sqltypes.Text[idtype.Snowflake])(nil), sqltypes.Optional[sqltypes.Text[idtype.Snowflake]]{}, (*failing[int])(nil), sql.Null[sqltypes.Text[idtype.Snowflake]]{}}, idtype.ErrNull},
+		{new(sqltypes.SnoBytes), []any{(*sqltypes.SnoBytes)(nil), sqltypes.Optional[sqltypes.SnoBytes]{}, (*failing[int])(nil)}, idtype.ErrNull},
+		{new(sqltypes.Text[idtype.Snowflake]), []any{
+			sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits)), struct{ sqltypes.Text[idtype.UID60] }{sqltypes.TextOf(digits)},
+			sql.Null[sqltypes.Text[idtype.UID60]]{V: sqltypes.TextOf(digits), Valid: true}, sql.Null[*sqltypes.Text[idtype.UID60]]{V: new(sqltypes.TextOf(digits)), Valid: true}, sql.Null[any]{V: sqltypes.TextOf(digits), Valid: true},
+			embedder[sqltypes.Text[idtype.UID60]]{sqltypes.TextOf(digits)}, sqltypes.TextOf(idtype.SnowflakeSI(8193)), snowflake, &snowflake, sqltypes.OptionalOf(snowflake), digits,
 		}, idtype.ErrSyntax},
-		{new(sqltypes.UID60Text), []any{
-			sql.Null[sqltypes.SnowflakeText]{V: sqltypes.TextOf(idtype.Snowflake(1234567890)), Valid: true}, sql.Null[*sqltypes.SnowflakeText]{V: new(sqltypes.TextOf(idtype.Snowflake(1234567890))), Valid: true},
+		{new(sqltypes.Text[idtype.UID60]), []any{
+			sql.Null[sqltypes.Text[idtype.Snowflake]]{V: sqltypes.TextOf(idtype.Snowflake(1234567890)), Valid: true}, sql.Null[*sqltypes.Text[idtype.Snowflake]]{V: new(sqltypes.TextOf(idtype.Snowflake(1234567890))), Valid: true},
 		}, idtype.ErrSyntax},
-		{new(sqltypes.OptionalUID60), []any{sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits))}, idtype.ErrSyntax}, // the text would parse as the decimal of another ID
-		{new(sqltypes.OptionalSnowflake), []any{sqltypes.TextOf(snowflake), sqltypes.OptionalUID60{}, sql.NullInt64{}}, idtype.ErrSyntax},
-		{new(sqltypes.SnowflakeText), []any{struct{ *sqltypes.SnowflakeText }{}, &struct{ *sqltypes.SnowflakeText }{}}, idtype.ErrNull},
+		{new(sqltypes.Optional[idtype.UID60]), []any{sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits))}, idtype.ErrSyntax}, // the text would parse as the decimal of another ID
+		{new(sqltypes.Optional[idtype.Snowflake]), []any{sqltypes.TextOf(snowflake), sqltypes.Optional[idtype.UID60]{}, sql.NullInt64{}}, idtype.ErrSyntax},
+		{new(sqltypes.Text[idtype.Snowflake]), []any{struct {
+			*sqltypes.Text[idtype.Snowflake]
+		}{}, &struct {
+			*sqltypes.Text[idtype.Snowflake]
+		}{}}, idtype.ErrNull},
 		{new(sqltypes.SnoBytes), []any{struct{ *sqltypes.SnoBytes }{}}, idtype.ErrNull},
-		{new(sqltypes.SnoText), []any{sqltypes.TextOf(idtype.Must(idtype.ParseSpread64("2222222222220222"))), sno, &sno, sqltypes.OptionalOf(sno), sqltypes.SnoBytesOf(sno)}, idtype.ErrSyntax},
+		{new(sqltypes.Text[idtype.Sno]), []any{sqltypes.TextOf(idtype.Must(idtype.ParseSpread64("2222222222220222"))), sno, &sno, sqltypes.OptionalOf(sno), sqltypes.SnoBytesOf(sno)}, idtype.ErrSyntax},
 		{new(sqltypes.SnoBytes), []any{sno, &sno, sqltypes.TextOf(sno), sqltypes.OptionalOf(sno)}, idtype.ErrSyntax},
-		{new(sqltypes.OptionalSnowflake), []any{digits, &digits, sqltypes.OptionalOf(digits), idtype.SnowflakeSI(8193), sqltypes.TextOf(idtype.SnowflakeSI(8193))}, idtype.ErrSyntax},
-		{new(sqltypes.OptionalSnowflake), []any{idtype.Snowflake(-1), sqltypes.OptionalOf(idtype.Snowflake(-1))}, idtype.ErrRange},
-		{new(sqltypes.OptionalSno), []any{snowflake, sqltypes.OptionalOf(snowflake)}, idtype.ErrSyntax},
-		{new(sqltypes.Optional[sqltypes.SnowflakeText]), []any{sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits)), snowflake}, idtype.ErrSyntax},
+		{new(sqltypes.Optional[idtype.Snowflake]), []any{digits, &digits, sqltypes.OptionalOf(digits), idtype.SnowflakeSI(8193), sqltypes.TextOf(idtype.SnowflakeSI(8193))}, idtype.ErrSyntax},
+		{new(sqltypes.Optional[idtype.Snowflake]), []any{idtype.Snowflake(-1), sqltypes.OptionalOf(idtype.Snowflake(-1))}, idtype.ErrRange},
+		{new(sqltypes.Optional[idtype.Sno]), []any{snowflake, sqltypes.OptionalOf(snowflake)}, idtype.ErrSyntax},
+		{new(sqltypes.Optional[sqltypes.Text[idtype.Snowflake]]), []any{sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits)), snowflake}, idtype.ErrSyntax},
 	} {
 		for _, src := range tt.srcs {
 			if err := tt.dst.Scan(src); !errors.Is(err, tt.want) || !tt.dst.(interface{ IsZero() bool }).IsZero() {
@@ -229,26 +233,28 @@ func TestScanValuers(t *testing.T) {
 			}
 		}
 	}
-	for _, src := range []any{(*sqltypes.OptionalSnowflake)(nil), (*idtype.Snowflake)(nil), sqltypes.OptionalSnowflake{}, idtype.Snowflake(0), sql.Null[idtype.Snowflake]{}} {
+	for _, src := range []any{(*sqltypes.Optional[idtype.Snowflake])(nil), (*idtype.Snowflake)(nil), sqltypes.Optional[idtype.Snowflake]{}, idtype.Snowflake(0), sql.Null[idtype.Snowflake]{}} {
 		v := sqltypes.OptionalOf(snowflake)
 		if err := v.Scan(src); err != nil || !v.IsZero() {
 			t.Errorf("Scan(%T) = %v, %v, want no ID", src, v, err)
 		}
 	}
 	// An ID of the same format.
-	v, text := sqltypes.OptionalSnowflake{}, sqltypes.SnowflakeText{}
+	v, text := sqltypes.Optional[idtype.Snowflake]{}, sqltypes.Text[idtype.Snowflake]{}
 	for _, src := range []any{snowflake, &snowflake, order, &order, sqltypes.OptionalOf(order), sql.Null[any]{V: order, Valid: true}} {
 		if err := v.Scan(src); err != nil || v.ID != snowflake {
 			t.Errorf("Scan(%T) = %v, %v", src, v, err)
 		}
-		v = sqltypes.OptionalSnowflake{}
+		v = sqltypes.Optional[idtype.Snowflake]{}
 	}
-	for _, src := range []any{sqltypes.OptionalOf(sqltypes.TextOf(snowflake)), struct{ sqltypes.SnowflakeText }{sqltypes.TextOf(snowflake)},
-		sqltypes.TextOf(order), sql.Null[*sqltypes.SnowflakeText]{V: new(sqltypes.TextOf(snowflake)), Valid: true}} {
+	for _, src := range []any{sqltypes.OptionalOf(sqltypes.TextOf(snowflake)), struct {
+		sqltypes.Text[idtype.Snowflake]
+	}{sqltypes.TextOf(snowflake)},
+		sqltypes.TextOf(order), sql.Null[*sqltypes.Text[idtype.Snowflake]]{V: new(sqltypes.TextOf(snowflake)), Valid: true}} {
 		if err := text.Scan(src); err != nil || text.ID != snowflake {
 			t.Errorf("Scan(%T) = %v, %v", src, text, err)
 		}
-		text = sqltypes.SnowflakeText{}
+		text = sqltypes.Text[idtype.Snowflake]{}
 	}
 }
 
@@ -257,7 +263,7 @@ func TestText(t *testing.T) {
 	testType(t, number, "132271570944274432", `"132271570944274432"`, "132271570944274432", "text", []scan{
 		{[]byte("132271570944274432"), number},
 		{"132271570944274432  ", number},
-		{"0", sqltypes.SnowflakeText{}},
+		{"0", sqltypes.Text[idtype.Snowflake]{}},
 		{int64(132271570944274432), idtype.ErrSyntax},
 		{"-1", idtype.ErrSyntax},
 		{"9223372036854775808", idtype.ErrRange},
@@ -292,7 +298,7 @@ func TestText(t *testing.T) {
 	testType(t, text, "brpk4q72xwf2m63l", `"brpk4q72xwf2m63l"`, "brpk4q72xwf2m63l", "text", []scan{
 		{[]byte("brpk4q72xwf2m63l"), text},
 		{"brpk4q72xwf2m63l    ", text},
-		{"2222222222222222", sqltypes.SnoText{}},
+		{"2222222222222222", sqltypes.Text[idtype.Sno]{}},
 		{"6272706b-3471-3732-7877-66326d36336c", idtype.ErrSyntax}, // a UUID is not the ID's text
 		{"BRPK4Q72XWF2M63L", idtype.ErrSyntax},
 		{snoRaw, idtype.ErrSyntax},
@@ -341,7 +347,7 @@ func TestOptional(t *testing.T) {
 	text := sqltypes.OptionalOf(sqltypes.TextOf(sno))
 	testType(t, text, "brpk4q72xwf2m63l", `"brpk4q72xwf2m63l"`, "brpk4q72xwf2m63l", "text", []scan{
 		{[]byte("brpk4q72xwf2m63l "), text},
-		{nil, sqltypes.Optional[sqltypes.SnoText]{}},
+		{nil, sqltypes.Optional[sqltypes.Text[idtype.Sno]]{}},
 	})
 	bytes := sqltypes.OptionalOf(sqltypes.SnoBytesOf(sno))
 	testType(t, bytes, "brpk4q72xwf2m63l", `"brpk4q72xwf2m63l"`, snoRaw, "bytea", []scan{
@@ -393,7 +399,7 @@ func TestMessages(t *testing.T) {
 		src  any
 		want string
 	}{
-		{new(sqltypes.SnowflakeText), nil, ": want the text of an idtype.Snowflake; scan a nullable column into "},
+		{new(sqltypes.Text[idtype.Snowflake]), nil, ": want the text of an idtype.Snowflake; scan a nullable column into "},
 		{new(sqltypes.SnoBytes), nil, "sqltypes: scan NULL into sqltypes.SnoBytes: want the 10 bytes of an idtype.Sno; scan a nullable column into *sqltypes.SnoBytes, sql.Null[sqltypes.SnoBytes] or sqltypes.Optional[sqltypes.SnoBytes]: "},
 		{new(sqltypes.SnoBytes), int64(1), "sqltypes: scan a column value of type int64 into sqltypes.SnoBytes: want the 10 bytes of an idtype.Sno; "},
 	} {
@@ -486,7 +492,7 @@ func FuzzScan(f *testing.F) {
 		if asBytes {
 			src = []byte(s)
 		}
-		for _, zero := range []any{sqltypes.SnowflakeText{}, sqltypes.SnowflakeSIText{}, sqltypes.UID60Text{}, sqltypes.Spread64Text{}, sqltypes.SnoText{}, sqltypes.OptionalSnoText{}, sqltypes.SnoBytes{}} {
+		for _, zero := range []any{sqltypes.Text[idtype.Snowflake]{}, sqltypes.Text[idtype.SnowflakeSI]{}, sqltypes.Text[idtype.UID60]{}, sqltypes.Text[idtype.Spread64]{}, sqltypes.Text[idtype.Sno]{}, sqltypes.Optional[sqltypes.Text[idtype.Sno]]{}, sqltypes.SnoBytes{}} {
 			fuzzScan(t, zero, src, s)
 		}
 	})
@@ -509,13 +515,13 @@ func fuzzScan(t *testing.T, zero, src any, s string) {
 	}
 	want := strings.TrimRight(s, " ")
 	switch dst.(type) {
-	case sqltypes.OptionalSnoText:
+	case sqltypes.Optional[sqltypes.Text[idtype.Sno]]:
 		if dst.IsZero() && got == nil {
 			return
 		}
 	case sqltypes.SnoBytes:
 		want, got = s, string(got.([]byte))
-	case sqltypes.UID60Text:
+	case sqltypes.Text[idtype.UID60]:
 		if len(want) == 10 && want[2] == 'A' { // the form padded to 10
 			return
 		}

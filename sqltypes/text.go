@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 
-	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/internal/typename"
 )
 
@@ -22,23 +21,6 @@ type Text[T ID] struct {
 	// query with an error that names the remedy.
 	ID T `gorm:"column:write IN for a slice of IDs"`
 }
-
-// Text for the types of package idtype.
-type (
-	// SnowflakeText is 1 to 19 decimal digits. As text they don't sort by time.
-	SnowflakeText = Text[idtype.Snowflake]
-	// SnowflakeSIText is 1 to 16 decimal digits. As text they don't sort by time.
-	SnowflakeSIText = Text[idtype.SnowflakeSI]
-	// UID60Text is 4 to 10 characters, 10 for IDs created after 2020-05-04. As
-	// text they don't sort by time.
-	UID60Text = Text[idtype.UID60]
-	// Spread64Text is 16 hex digits.
-	Spread64Text = Text[idtype.Spread64]
-	// SnoText is 16 characters that sort by time under COLLATE "C".
-	SnoText = Text[idtype.Sno]
-	// UUIDText is 36 characters. UUIDs of version 7 sort by time.
-	UUIDText = Text[idtype.UUID]
-)
 
 // TextOf returns id as a Text.
 func TextOf[T ID](id T) Text[T] { return Text[T]{id} }

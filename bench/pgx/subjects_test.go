@@ -152,7 +152,7 @@ var (
 	texts = kind{"text", "t", pgtype.TextOID, pgtype.TextArrayOID, []subject{
 		of[string]{"string", none, snoText},
 		of[string]{"string,registered", sortkey, snoText},
-		of[sqltypes.SnoText]{"SnoText", sortkey, func(i int) sqltypes.SnoText { return sqltypes.TextOf(snoID(i)) }},
+		of[sqltypes.Text[idtype.Sno]]{"SnoText", sortkey, func(i int) sqltypes.Text[idtype.Sno] { return sqltypes.TextOf(snoID(i)) }},
 	}}
 	byteas = kind{"bytea", "b", pgtype.ByteaOID, pgtype.ByteaArrayOID, []subject{
 		of[[]byte]{"[]byte", none, snoBytes},

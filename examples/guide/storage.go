@@ -23,8 +23,8 @@ func FromColumns(number, uuid string) (visit, customer string, err error) {
 
 // An Export stores IDs in columns of other types.
 type Export struct {
-	Subject sqltypes.SnoText        `gorm:"primaryKey"` // text, here sortkey.sno_as_text
-	Raw     sqltypes.SnoBytes       // bytea, 10 bytes
-	Parent  sqltypes.OptionalSno    // uuid, NULL for the zero ID
-	Orders  sqltypes.Array[OrderID] // bigint[]
+	Subject sqltypes.Text[idtype.Sno]     `gorm:"primaryKey"` // text, here sortkey.sno_as_text
+	Raw     sqltypes.SnoBytes             // bytea, 10 bytes
+	Parent  sqltypes.Optional[idtype.Sno] // uuid, NULL for the zero ID
+	Orders  sqltypes.Array[OrderID]       // bigint[]
 }

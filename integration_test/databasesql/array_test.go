@@ -38,10 +38,10 @@ func arrays(t *testing.T, db *sql.DB) {
 	array(t, db, "bigints", ids)
 	array(t, db, "bigints", sqltypes.Array[idtype.Spread64]{idtype.Must(idtype.ParseSpread64("cb54ecf2840a0015"))})
 	array(t, db, "bigints", sqltypes.Array[idtype.SnowflakeOf[idtest.Order]]{order})
-	array(t, db, "bigints", sqltypes.Array[sqltypes.OptionalSnowflake]{{}, {ID: 7}})
+	array(t, db, "bigints", sqltypes.Array[sqltypes.Optional[idtype.Snowflake]]{{}, {ID: 7}})
 	array(t, db, "uuids", sqltypes.Array[idtype.Sno]{{9: 1}, {}})
 	array(t, db, "uuids", sqltypes.Array[idtype.SnoOf[idtest.Customer]]{customer})
-	array(t, db, "texts", sqltypes.Array[sqltypes.UID60Text]{sqltypes.TextOf(idtype.Must(idtype.ParseUID60("NULL")))})
+	array(t, db, "texts", sqltypes.Array[sqltypes.Text[idtype.UID60]]{sqltypes.TextOf(idtype.Must(idtype.ParseUID60("NULL")))})
 	array(t, db, "domains", ids)
 
 	for literal, want := range map[string]error{"{{1},{2}}": idtype.ErrSyntax, "{1,NULL}": idtype.ErrNull, "{-1}": idtype.ErrRange} {

@@ -26,7 +26,7 @@ var (
 	_ sqltypes.Optional[idtype.SnoOf[key.Customer]] = shop.Customer{}.InvitedBy
 	_ *idtype.SnowflakeOf[key.Order]                = shop.Order{}.Replaces
 	_ *idtype.SnoOf[key.Customer]                   = shop.Visit{}.CustomerID
-	_ sqltypes.SnoText                              = shop.Voucher{}.Code
+	_ sqltypes.Text[idtype.Sno]                     = shop.Voucher{}.Code
 	_ *idtype.SnowflakeOf[key.Order]                = shop.Voucher{}.OrderID
 	_ *idtype.SnowflakeOf[key.Order]                = shop.CustomersAndOrdersRow{}.OrderID
 )
@@ -140,7 +140,7 @@ func TestSqlcOverrides(t *testing.T) {
 	want := map[string]typed{
 		"snowflake": {"idtype.Snowflake", idtype.Snowflake(1)}, "snowflake_si": {"idtype.SnowflakeSI", idtype.SnowflakeSI(1)},
 		"uid60": {"idtype.UID60", idtype.UID60(1)}, "spread64": {"idtype.Spread64", idtype.Spread64(-65536)},
-		"sno": {"idtype.Sno", idtype.Sno{9: 1}}, "sno_as_text": {"sqltypes.SnoText", sqltypes.TextOf(idtype.Sno{9: 1})},
+		"sno": {"idtype.Sno", idtype.Sno{9: 1}}, "sno_as_text": {"sqltypes.Text[idtype.Sno]", sqltypes.TextOf(idtype.Sno{9: 1})},
 		"uuid7": {"idtype.UUID", idtype.Must(idtype.ParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"))},
 	}
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {

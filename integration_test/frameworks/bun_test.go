@@ -65,7 +65,7 @@ func TestBun(t *testing.T) {
 func TestBunColumns(t *testing.T) {
 	type untagged struct {
 		ID       idtype.Sno `bun:",pk"`
-		ParentID sqltypes.OptionalSnowflake
+		ParentID sqltypes.Optional[idtype.Snowflake]
 	}
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		_, err := bun.NewDB(db.SQL(t), pgdialect.New()).NewCreateTable().Model((*untagged)(nil)).Exec(t.Context())

@@ -124,7 +124,7 @@ func TestInvopopSchema(t *testing.T) {
 		Sno      idtype.Sno                                       `want:"string"`
 		UUID     idtype.UUID                                      `want:"string"`
 		TypedID  idtype.UUIDOf[document]                          `want:"string"`
-		Text     sqltypes.SnoText                                 `want:"string"`
+		Text     sqltypes.Text[idtype.Sno]                        `want:"string"`
 		Bytes    sqltypes.SnoBytes                                `want:"string"`
 		Nested   sqltypes.Optional[sqltypes.Text[key.CustomerID]] `want:"string"`
 		Own      ownID                                            `want:"string"`

@@ -172,6 +172,6 @@ func TestPool(t *testing.T) {
 		}
 		// With the codec, storing a Sno as text by accident is an error.
 		var text string
-		pgtest.Fails(t, sqlDB.QueryRow("select $1::text", a.ID).Scan(&text), nil, "sqltypes.SnoText")
+		pgtest.Fails(t, sqlDB.QueryRow("select $1::text", a.ID).Scan(&text), nil, "sqltypes.Text[idtype.Sno]")
 	})
 }

@@ -35,7 +35,7 @@ type (
 		Kind      string
 		CompanyID *sno
 		Company   *company
-		ManagerID sqltypes.OptionalSno
+		ManagerID sqltypes.Optional[idtype.Sno]
 		Manager   *person
 		Passport  *passport
 		Orders    []order

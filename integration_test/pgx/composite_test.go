@@ -49,16 +49,16 @@ func TestComposites(t *testing.T) {
 	type part struct {
 		N    idtype.Spread64
 		U    *idtype.Sno
-		List []sqltypes.SnoText
+		List []sqltypes.Text[idtype.Sno]
 		D    idtype.Snowflake
 		Ds   []*idtype.Snowflake
-		Raw  sqltypes.OptionalSnoBytes
+		Raw  sqltypes.Optional[sqltypes.SnoBytes]
 	}
 	t.Parallel()
 	filled.EachReused(t, func(t *testing.T, db *pgtest.DB) {
 		sno, n := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")), idtype.Snowflake(132271570944274432)
-		full := part{-7, &sno, []sqltypes.SnoText{{ID: sno}}, n, []*idtype.Snowflake{&n, nil}, sqltypes.OptionalOf(sqltypes.SnoBytesOf(sno))}
-		empty := part{List: []sqltypes.SnoText{}, Ds: []*idtype.Snowflake{}}
+		full := part{-7, &sno, []sqltypes.Text[idtype.Sno]{{ID: sno}}, n, []*idtype.Snowflake{&n, nil}, sqltypes.OptionalOf(sqltypes.SnoBytesOf(sno))}
+		empty := part{List: []sqltypes.Text[idtype.Sno]{}, Ds: []*idtype.Snowflake{}}
 		for name, load := range map[string]func(*testing.T, *pgx.Conn, ...string){"one by one": loadEach, "together": loadTogether} {
 			t.Run(name, func(t *testing.T) {
 				// Composites need parameter OIDs, which the last two modes don't have.

@@ -125,7 +125,7 @@ func TestLoadTypes(t *testing.T) {
 					returns(t, conn, id, "insert into keyed (id) values ($1) returning id", id)
 					returns(t, conn, []idtype.Spread64{id}, "insert into keyed (ids) values ($1) returning ids", []idtype.Spread64{id})
 					returns(t, conn, code, "insert into keyed (code) values ($1) returning code", code)
-					refuses(t, conn, mode, "keyed", "code", code.ID, "sqltypes.SnoText")
+					refuses(t, conn, mode, "keyed", "code", code.ID, "sqltypes.Text[idtype.Sno]")
 				})
 			})
 		}
@@ -146,12 +146,12 @@ func TestDomainsOfAllSchemas(t *testing.T) {
 			type line struct {
 				ID      idtype.Snowflake
 				IDs     []idtype.Snowflake
-				Code    sqltypes.SnoText
-				Codes   []sqltypes.SnoText
-				C, D, N sqltypes.SnoText
+				Code    sqltypes.Text[idtype.Sno]
+				Codes   []sqltypes.Text[idtype.Sno]
+				C, D, N sqltypes.Text[idtype.Sno]
 				List    []idtype.Snowflake
 			}
-			stored := line{id, []idtype.Snowflake{id}, code, []sqltypes.SnoText{code}, code, code, code, []idtype.Snowflake{id}}
+			stored := line{id, []idtype.Snowflake{id}, code, []sqltypes.Text[idtype.Sno]{code}, code, code, code, []idtype.Snowflake{id}}
 			args := []any{stored.ID, stored.IDs, stored.Code, stored.Codes, stored.C, stored.D, stored.N, stored.List}
 			_, err := conn.Exec(ctx, "insert into lines values ($1, $2, $3, $4, $5, $6, $7, $8)", args...)
 			pgtest.Must(t, err)

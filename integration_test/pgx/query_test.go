@@ -22,8 +22,8 @@ type record struct {
 	ID      idtype.Snowflake
 	Owner   idtype.Sno
 	Parent  *idtype.UID60
-	Visit   sqltypes.OptionalSpread64
-	Code    sqltypes.SnoText `db:"code_text"`
+	Visit   sqltypes.Optional[idtype.Spread64]
+	Code    sqltypes.Text[idtype.Sno] `db:"code_text"`
 	Raw     sqltypes.SnoBytes
 	Related []idtype.SnowflakeSI
 	Order   orderID
@@ -38,7 +38,7 @@ func records() []record {
 	parent, sno := idtype.Must(idtype.ParseUID60("xinaS8QBh")), idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l"))
 	return []record{
 		{1, sno, &parent, sqltypes.OptionalOf(idtype.Spread64(-7)), sqltypes.TextOf(sno), sqltypes.SnoBytesOf(sno), []idtype.SnowflakeSI{1, 2}, orderID{9}, "full"},
-		{2, sno.WithMeta(2), nil, sqltypes.OptionalSpread64{}, sqltypes.TextOf(sno.WithMeta(3)), sqltypes.SnoBytesOf(sno.WithMeta(4)), []idtype.SnowflakeSI{}, orderID{}, "empty"},
+		{2, sno.WithMeta(2), nil, sqltypes.Optional[idtype.Spread64]{}, sqltypes.TextOf(sno.WithMeta(3)), sqltypes.SnoBytesOf(sno.WithMeta(4)), []idtype.SnowflakeSI{}, orderID{}, "empty"},
 		{3, sno.WithMeta(5), &parent, sqltypes.OptionalOf(idtype.Spread64(7)), sqltypes.TextOf(sno.WithMeta(6)), sqltypes.SnoBytesOf(sno.WithMeta(7)), nil, orderID{1}, "none"},
 	}
 }
@@ -141,7 +141,7 @@ func TestWithGoogleUUID(t *testing.T) {
 					pointers, text := []*idtype.Sno{&sno, nil}, sno.UUID().String()
 					returns(t, with, sno, "insert into uuids (id) values ($1) returning id", sno)
 					returns(t, with, text, "insert into uuids (id) values ($1) returning id::text", sno)
-					returns(t, with, []sqltypes.OptionalSno{{ID: sno}, {}}, "insert into uuids (ids) values ($1) returning ids", pointers)
+					returns(t, with, []sqltypes.Optional[idtype.Sno]{{ID: sno}, {}}, "insert into uuids (ids) values ($1) returning ids", pointers)
 					returns(t, with, "{"+text+",NULL}", "insert into uuids (ids) values ($1) returning ids::text", pointers)
 				})
 			})

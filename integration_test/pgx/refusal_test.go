@@ -152,7 +152,7 @@ func TestWrongParameter(t *testing.T) {
 			return
 		}
 		var found, foundText bool
-		err := conn.QueryRow(t.Context(), "select x = any($1::text[]), x = any($2::text[]) from (values ('brpk4q72xwf2m63l')) v (x)", []idtype.Sno{sno}, []sqltypes.SnoText{txt}).Scan(&found, &foundText)
+		err := conn.QueryRow(t.Context(), "select x = any($1::text[]), x = any($2::text[]) from (values ('brpk4q72xwf2m63l')) v (x)", []idtype.Sno{sno}, []sqltypes.Text[idtype.Sno]{txt}).Scan(&found, &foundText)
 		if err != nil || found || !foundText {
 			t.Errorf("= any of Snos as text: %v, of SnoTexts: %v, %v", found, foundText, err)
 		}
@@ -201,13 +201,13 @@ func TestRemedies(t *testing.T) {
 				{"select pg_notify('x', $1)", sno, function, "select pg_notify('x', $1)", sno.String()},
 				{"select upper($1)", &sno, function, "select upper($1)", sno.String()},
 				// Another Go type for the column.
-				{"insert into remedies (txt) values ($1)", sno, use + "sqltypes.SnoText for text columns", "insert into remedies (txt) values ($1)", txt},
-				{"insert into remedies (txt) values ($1)", number, use + "sqltypes.SnowflakeText for text columns", "insert into remedies (txt) values ($1)", sqltypes.TextOf(number)},
+				{"insert into remedies (txt) values ($1)", sno, use + "sqltypes.Text[idtype.Sno] for text columns", "insert into remedies (txt) values ($1)", txt},
+				{"insert into remedies (txt) values ($1)", number, use + "sqltypes.Text[idtype.Snowflake] for text columns", "insert into remedies (txt) values ($1)", sqltypes.TextOf(number)},
 				{"insert into remedies (txt) values ($1)", order, use + "sqltypes.Text[idtype.SnowflakeOf[idtest.Order]] for text columns", "insert into remedies (txt) values ($1)", sqltypes.TextOf(order)},
-				{"insert into remedies (texts) values ($1)", []idtype.Sno{sno}, use + "sqltypes.SnoText for text columns", "insert into remedies (texts) values ($1)", []sqltypes.SnoText{txt}},
-				{"select from remedies where txt = any($1::text[])", []*idtype.Sno{&sno}, use + "sqltypes.SnoText for text columns", "select from remedies where txt = any($1::text[])", []*sqltypes.SnoText{&txt}},
-				{"select from remedies where txt = any($1)", []idtype.Sno{sno}, use + "sqltypes.SnoText for text columns", "select from remedies where txt = any($1)", []sqltypes.SnoText{txt}},
-				{"select from remedies where txt = any($1)", sno, slice + "sqltypes.SnoText for text columns", "select from remedies where txt = any($1)", []sqltypes.SnoText{txt}},
+				{"insert into remedies (texts) values ($1)", []idtype.Sno{sno}, use + "sqltypes.Text[idtype.Sno] for text columns", "insert into remedies (texts) values ($1)", []sqltypes.Text[idtype.Sno]{txt}},
+				{"select from remedies where txt = any($1::text[])", []*idtype.Sno{&sno}, use + "sqltypes.Text[idtype.Sno] for text columns", "select from remedies where txt = any($1::text[])", []*sqltypes.Text[idtype.Sno]{&txt}},
+				{"select from remedies where txt = any($1)", []idtype.Sno{sno}, use + "sqltypes.Text[idtype.Sno] for text columns", "select from remedies where txt = any($1)", []sqltypes.Text[idtype.Sno]{txt}},
+				{"select from remedies where txt = any($1)", sno, slice + "sqltypes.Text[idtype.Sno] for text columns", "select from remedies where txt = any($1)", []sqltypes.Text[idtype.Sno]{txt}},
 				{"insert into remedies (raw) values ($1)", sno, ", sqltypes.SnoBytes for bytea columns", "insert into remedies (raw) values ($1)", sqltypes.SnoBytesOf(sno)},
 				{"insert into remedies (raw) values ($1)", customer, ", sqltypes.SnoBytes for bytea columns", "insert into remedies (raw) values ($1)", sqltypes.SnoBytesOf(customer.Untyped())},
 				{"insert into remedies (n) values ($1)", sqltypes.TextOf(number), use + "idtype.Snowflake for bigint columns", "insert into remedies (n) values ($1)", number},
@@ -217,7 +217,7 @@ func TestRemedies(t *testing.T) {
 				// Arrays.
 				{"select from remedies where n = any($1)", number, "pass []idtype.Snowflake", "select from remedies where n = any($1)", []idtype.Snowflake{number}},
 				{"select from remedies where u = any($1)", &customer, "pass []*idtype.SnoOf[idtest.Visit]", "select from remedies where u = any($1)", []*idtype.SnoOf[idtest.Visit]{&customer}},
-				{"select from remedies where u = any($1)", sqltypes.OptionalOf(sno), "pass []sqltypes.Optional[", "select from remedies where u = any($1)", []sqltypes.OptionalSno{sqltypes.OptionalOf(sno)}},
+				{"select from remedies where u = any($1)", sqltypes.OptionalOf(sno), "pass []sqltypes.Optional[", "select from remedies where u = any($1)", []sqltypes.Optional[idtype.Sno]{sqltypes.OptionalOf(sno)}},
 				{"select from remedies where n = $1", []idtype.Snowflake{number}, "write = ANY($1)", "select from remedies where n = ANY($1)", []idtype.Snowflake{number}},
 			} {
 				_, err := conn.Exec(ctx, c.sql, c.arg)

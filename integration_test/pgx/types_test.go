@@ -236,7 +236,7 @@ func rows() []row {
 			sqltypes.Text[orderID].String),
 		rowOf("char(16)", wrapped(idtest.Sno.Edges, func(id idtype.Sno) sqltypes.Text[customerID] { return sqltypes.TextOf(customerID{id}) }),
 			sqltypes.Text[customerID].String),
-		rowOf("char(16)", wrapped(idtest.Sno.Edges, sqltypes.TextOf[idtype.Sno]), sqltypes.SnoText.String),
+		rowOf("char(16)", wrapped(idtest.Sno.Edges, sqltypes.TextOf[idtype.Sno]), sqltypes.Text[idtype.Sno].String),
 		rowOf("bytea", wrapped(idtest.Sno.Edges, sqltypes.SnoBytesOf),
 			func(id sqltypes.SnoBytes) string { return fmt.Sprintf("\\x%x", id.ID[:]) }),
 	}

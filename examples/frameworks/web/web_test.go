@@ -196,16 +196,16 @@ func TestJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			type document struct {
-				Order  web.Order                       `json:"order"`
-				IDs    []key.OrderID                   `json:"ids"`
-				Totals map[key.OrderID]int             `json:"totals"`
-				None   key.OrderID                     `json:"none"`
-				Absent key.OrderID                     `json:"absent,omitzero"`
-				Parent sqltypes.Optional[key.OrderID]  `json:"parent"`
-				Count  idtype.SnowflakeSI              `json:"count"`
-				Sizes  map[idtype.Sno]int              `json:"sizes"`
-				Other  *key.CustomerID                 `json:"other"`
-				Any    map[string]sqltypes.OptionalSno `json:"any,omitempty"`
+				Order  web.Order                                `json:"order"`
+				IDs    []key.OrderID                            `json:"ids"`
+				Totals map[key.OrderID]int                      `json:"totals"`
+				None   key.OrderID                              `json:"none"`
+				Absent key.OrderID                              `json:"absent,omitzero"`
+				Parent sqltypes.Optional[key.OrderID]           `json:"parent"`
+				Count  idtype.SnowflakeSI                       `json:"count"`
+				Sizes  map[idtype.Sno]int                       `json:"sizes"`
+				Other  *key.CustomerID                          `json:"other"`
+				Any    map[string]sqltypes.Optional[idtype.Sno] `json:"any,omitempty"`
 			}
 			in := document{
 				Order: orders[1], IDs: ids[:2], Totals: map[key.OrderID]int{ids[0]: 1}, Count: 1781273964118016,

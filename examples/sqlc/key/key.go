@@ -14,6 +14,9 @@ type CustomerID = idtype.SnoOf[Customer]
 // An OptionalCustomerID is a CustomerID or NULL.
 type OptionalCustomerID = sqltypes.Optional[CustomerID]
 
+// A VoucherCode is a code of the table vouchers, stored as text.
+type VoucherCode = sqltypes.Text[idtype.Sno]
+
 // An OrderID is a key of the table orders.
 type OrderID = idtype.SnowflakeOf[Order]
 

@@ -7,7 +7,6 @@ package shop
 import (
 	"github.com/sortkey/sortkey/examples/sqlc/key"
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/sqltypes"
 )
 
 type Customer struct {
@@ -30,7 +29,7 @@ type Visit struct {
 }
 
 type Voucher struct {
-	Code    sqltypes.SnoText
+	Code    key.VoucherCode
 	OrderID *key.OrderID
 	Cents   int64
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sortkey/sortkey/examples/sqlc/key"
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/sqltypes"
 )
 
 type CopyVisitsParams struct {
@@ -69,7 +68,7 @@ INSERT INTO vouchers (code, order_id, cents) VALUES ($1, $2, $3) RETURNING code,
 `
 
 type CreateVoucherParams struct {
-	Code    sqltypes.SnoText
+	Code    key.VoucherCode
 	OrderID *key.OrderID
 	Cents   int64
 }

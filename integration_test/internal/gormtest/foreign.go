@@ -72,7 +72,7 @@ func foreignKeyTypes(t *testing.T, g *database) {
 		"itself":           {foreignKey[idtype.Snowflake](t, g, id), n},
 		"pointer":          {foreignKey[*idtype.Snowflake](t, g, id), n},
 		"sql.Null":         {foreignKey[sql.Null[idtype.Snowflake]](t, g, id), n},
-		"Optional":         {foreignKey[sqltypes.OptionalSnowflake](t, g, id), n},
+		"Optional":         {foreignKey[sqltypes.Optional[idtype.Snowflake]](t, g, id), n},
 		"own type":         {foreignKey[orderID](t, g, id), n},
 
 		"int64 of a pointer":          {foreignKey[int64](t, g, &id), n},

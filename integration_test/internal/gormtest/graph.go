@@ -371,10 +371,10 @@ func (k *Kind) changes(t *testing.T, g *database) {
 type (
 	subscriber struct {
 		ID       uint
-		PublicID typedSno         `gorm:"idgen;uniqueIndex;not null"`
-		Ticket   ticket           `gorm:"idgen:tickets;not null"`
-		Code     sqltypes.SnoText `gorm:"idgen;not null"`
-		Email    string           `gorm:"unique"`
+		PublicID typedSno                  `gorm:"idgen;uniqueIndex;not null"`
+		Ticket   ticket                    `gorm:"idgen:tickets;not null"`
+		Code     sqltypes.Text[idtype.Sno] `gorm:"idgen;not null"`
+		Email    string                    `gorm:"unique"`
 		Name     string
 		Readings []reading `gorm:"foreignKey:OwnerID;references:PublicID"`
 	}
@@ -447,7 +447,7 @@ func publicIDs(t *testing.T, g *database) {
 	checkStored(t, g, one)
 	must(t, g.Model(&subscriber{ID: one.ID}).Update("ticket", 7).Error)
 	must(t, g.Model(&subscriber{ID: one.ID}).Select("Code", "Ticket").Updates(subscriber{}).Error)
-	one.Code = sqltypes.SnoText{}
+	one.Code = sqltypes.Text[idtype.Sno]{}
 	checkStored(t, g, one)
 }
 

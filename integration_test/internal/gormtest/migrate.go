@@ -340,11 +340,11 @@ type (
 		Made     idtype.Sno `gorm:"default:sortkey.next_sno(1, 0)"`
 	}
 	domainSnoText struct {
-		ID       sqltypes.SnoText
+		ID       sqltypes.Text[idtype.Sno]
 		Name     string
-		ParentID *sqltypes.SnoText
+		ParentID *sqltypes.Text[idtype.Sno]
 		Parent   *domainSnoText
-		Made     sqltypes.SnoText `gorm:"default:sortkey.sno_text(sortkey.next_sno())"`
+		Made     sqltypes.Text[idtype.Sno] `gorm:"default:sortkey.sno_text(sortkey.next_sno())"`
 	}
 )
 
@@ -408,7 +408,7 @@ type (
 		Short    idtype.UID60                                  `want:"sortkey.uid60" gorm:"idgen;uniqueIndex"`
 		Spread   *idtype.Spread64                              `want:"sortkey.spread64"`
 		Sno      idtype.SnoOf[parcel]                          `want:"sortkey.sno"`
-		Text     sqltypes.SnoText                              `want:"sortkey.sno_as_text"`
+		Text     sqltypes.Text[idtype.Sno]                     `want:"sortkey.sno_as_text"`
 		UUID     idtype.UUID                                   `want:"sortkey.uuid7"`
 		Null     sql.Null[idtype.Sno]                          `want:"sortkey.sno"`
 		Optional sqltypes.Optional[sqltypes.Text[idtype.Sno]]  `want:"sortkey.sno_as_text"`
