@@ -77,6 +77,10 @@ func citusNode(version string) ([]testcontainers.ContainerCustomizer, error) {
 	return append(opts, testcontainers.WithEnv(map[string]string{"POSTGRES_HOST_AUTH_METHOD": "trust"})), err
 }
 
+// addingNodes is held while a database gets its nodes: Citus then alters the roles of all
+// databases of a worker, which fails if two sessions do it at once.
+var addingNodes sync.Mutex
+
 // newCluster creates a database with the same name on all nodes, and adds the workers
 // to the coordinator.
 func newCluster(t *testing.T, nodes []*running) *Cluster {
@@ -92,6 +96,8 @@ func newCluster(t *testing.T, nodes []*running) *Cluster {
 	slices.Reverse(dbs)
 	c := &Cluster{DB: dbs[0], Workers: dbs[1:]}
 	c.Exec(t, fmt.Sprintf("select citus_set_coordinator_host('%s', 5432)", c.host(t)))
+	addingNodes.Lock()
+	defer addingNodes.Unlock()
 	for _, w := range c.Workers {
 		c.Exec(t, fmt.Sprintf("select citus_add_node('%s', 5432)", w.host(t)))
 	}
