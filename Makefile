@@ -114,8 +114,8 @@ integration: ## all integration tests
 	run -count=1 $(RACE) -p 3 $(filter-out ./service,$(LEASES:%=./%)); \
 	run -count=1 $(RACE) ./service;)
 
-newest: ## unit tests, and integration tests of pgx, GORM and database/sql, with the newest Go
-	@$(call report,export GOTOOLCHAIN=$(NEWEST_GO) POSTGRES_VERSIONS=17; run -short ./... $(addprefix ./integration_test/,databasesql pgx gorm);)
+newest: ## the tests of make test with the newest Go, on Postgres 17
+	@$(call report,export GOTOOLCHAIN=$(NEWEST_GO) POSTGRES_VERSIONS=17; run -short $(FIRST:%=./integration_test/%) ./... $(NESTED:%=./%/...);)
 
 fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each; FUZZ="sqltypes FuzzScan": one target
 	@# By default, go test spends up to a minute on each input with new coverage, and package regexp has new coverage at random.
