@@ -35,6 +35,10 @@ var (
 	// sortkey.node, and that the setting is missing or out of range, so that inserts
 	// fail. Only CheckDefaults returns it.
 	ErrNoNode = errors.New("no node number")
+	// ErrCopied means that the database was copied, restored from a dump, promoted or
+	// recovered since it used its node numbers, and that nobody has said whether the other
+	// one still uses them. Only CheckDefaults returns it.
+	ErrCopied = errors.New("copied database")
 	// ErrUntrusted means that another role could run code with the rights of the
 	// session: it owns one of the schemas or an object in them, can create objects or
 	// write to tables there, or the tables of the installation are views, for example. A
@@ -66,9 +70,11 @@ func Check(ctx context.Context, db *sql.DB, c Config) error {
 // a program claimed that number, both could generate the same IDs. So CheckDefaults
 // returns [ErrUnreservedNode] if the number of a default isn't reserved, and [ErrNoNode]
 // if a default needs the setting sortkey.node and its session has no such setting, or one
-// that is no node number. The error names the defaults and the statements that correct
-// them. It can wrap both. One error in its chain has a method Unwrap() []error, which
-// returns an error per default. The view node_defaults lists the defaults.
+// that is no node number. It returns [ErrCopied] if the database is a copy, or was restored
+// or promoted, until somebody calls confirm_original or confirm_copy. The error names the
+// defaults, and the statements that correct the problems. It can wrap all three. One error
+// in its chain has a method Unwrap() []error, which returns an error per problem. The view
+// node_defaults lists the defaults.
 //
 // Log the error as a warning, and go on: any role with USAGE on the schema can create a
 // table with such a default. CheckDefaults waits up to 5 s for a table that is locked.
@@ -180,22 +186,19 @@ func checkDefaults(ctx context.Context, tx *sql.Tx, schema string) error {
 	if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '5s'"); err != nil {
 		return unreadable(schema, err)
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT no_node, pg_catalog.format('%s %s (%s)', subject, problem, remedy) FROM "+schema+".node_problems ORDER BY 1 DESC, pool, number, 2")
+	rows, err := tx.QueryContext(ctx, "SELECT 'copied', pg_catalog.format('database %s %s (%s)', pg_catalog.current_database(), problem, remedy) FROM "+schema+".database_problems"+
+		" UNION ALL (SELECT CASE WHEN no_node THEN 'missing' ELSE 'unreserved' END, pg_catalog.format('%s %s (%s)', subject, problem, remedy) FROM "+schema+".node_problems ORDER BY no_node DESC, pool, number, 2)")
 	if err != nil {
 		return unreadable(schema, err)
 	}
 	defer rows.Close()
 	var problems defaultProblems
 	for rows.Next() {
-		var noNode bool
-		var problem string
-		if err := rows.Scan(&noNode, &problem); err != nil {
+		var kind, problem string
+		if err := rows.Scan(&kind, &problem); err != nil {
 			return unreadable(schema, err)
 		}
-		sentinel := ErrUnreservedNode
-		if noNode {
-			sentinel = ErrNoNode
-		}
+		sentinel := map[string]error{"copied": ErrCopied, "missing": ErrNoNode, "unreserved": ErrUnreservedNode}[kind]
 		problems = append(problems, fmt.Errorf("%s: %w", problem, sentinel))
 	}
 	if err := rows.Err(); err != nil {

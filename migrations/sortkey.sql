@@ -381,13 +381,27 @@ CREATE TABLE sortkey.node_pool (
     layout text NOT NULL,
     timeline text,
     fenced_until timestamptz NOT NULL DEFAULT '-infinity',
-    filled integer NOT NULL DEFAULT 0
+    filled integer NOT NULL DEFAULT 0,
+    of_original int4multirange
 );
 COMMENT ON TABLE sortkey.node_pool IS 'The pools of node numbers. The first claim creates a pool with a default name, and create_node_pool other ones.';
 COMMENT ON COLUMN sortkey.node_pool.layout IS 'The layout of the IDs. Programs with another layout are rejected.';
-COMMENT ON COLUMN sortkey.node_pool.timeline IS 'The timeline of the write-ahead log at the last claim. A change means that a standby has taken over.';
-COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'No number is granted before this time. By then, every claim that a promoted standby had not received has expired.';
+COMMENT ON COLUMN sortkey.node_pool.timeline IS 'The timeline of the write-ahead log, and the database, at the last claim. A change means that a standby has taken over, or that the database was restored.';
+COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'No number is granted before this time. By then, every claim that a promoted standby or a dump does not have has expired.';
 COMMENT ON COLUMN sortkey.node_pool.filled IS 'Each lower number has a row in node_lease. Claims begin their search for a number without a row here.';
+COMMENT ON COLUMN sortkey.node_pool.of_original IS 'The numbers that only the original of this copy uses, or NULL if this database is no copy; see confirm_copy.';
+
+-- The database whose programs and defaults use the numbers. A dump has this row, and so does a copy of the files.
+CREATE TABLE sortkey.node_home (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    database text NOT NULL,
+    timeline text,
+    copy boolean NOT NULL DEFAULT false
+);
+COMMENT ON TABLE sortkey.node_home IS 'The database in which node numbers were first claimed or reserved, or that confirm_original or confirm_copy recorded since; see database_problems.';
+COMMENT ON COLUMN sortkey.node_home.database IS 'The system identifier of the server, where roles may read it, and the OID of the database.';
+COMMENT ON COLUMN sortkey.node_home.timeline IS 'The timeline of the write-ahead log at that time.';
+COMMENT ON COLUMN sortkey.node_home.copy IS 'The database is a copy, with numbers from its original.';
 
 -- The fillfactor leaves room for HOT updates: renewals change no indexed column.
 CREATE TABLE sortkey.node_lease (
@@ -451,9 +465,64 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
+-- Returns a text that identifies the database: the system identifier of the server, where roles may read it, and the OID.
+-- pg_upgrade and a restored dump change it, and a physical copy doesn't. SECURITY DEFINER, so that all roles get the same text.
+CREATE FUNCTION sortkey_internal.database_identity() RETURNS text
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    id CONSTANT text := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+BEGIN
+    RETURN (SELECT c.system_identifier FROM pg_control_system() c) || '/' || id;
+EXCEPTION WHEN insufficient_privilege THEN
+    RETURN id;
+END
+$$;
+
+-- Returns the timeline and the database, for node_fence. A dump that is restored has the timeline of another server.
+CREATE FUNCTION sortkey_internal.node_place() RETURNS text
+    LANGUAGE sql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    RETURN concat_ws(' ', sortkey_internal.node_timeline(), sortkey_internal.database_identity());
+
+-- Records the database as the one that uses the numbers, unless one is recorded. If a transaction that is still open has
+-- recorded it, settle doesn't wait for that transaction.
+CREATE FUNCTION sortkey_internal.settle() RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM sortkey.node_home) AND pg_try_advisory_xact_lock(hashtextextended('sortkey.node_home', 0)) THEN
+        INSERT INTO sortkey.node_home (database, timeline) VALUES (sortkey_internal.database_identity(), sortkey_internal.node_timeline()) ON CONFLICT DO NOTHING;
+    END IF;
+END
+$$;
+
+-- Records the database, in place of the one that is recorded.
+CREATE FUNCTION sortkey_internal.settle(copy boolean) RETURNS void
+    LANGUAGE sql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    INSERT INTO sortkey.node_home (database, timeline, copy) VALUES (sortkey_internal.database_identity(), sortkey_internal.node_timeline(), copy)
+        ON CONFLICT ON CONSTRAINT node_home_pkey DO UPDATE SET database = EXCLUDED.database, timeline = EXCLUDED.timeline, copy = EXCLUDED.copy
+$$;
+
+-- Returns the numbers of a pool that only the original of this copy uses: none if this database is no copy. A copy has no
+-- numbers of a pool that didn't exist when it got its numbers.
+CREATE FUNCTION sortkey_internal.of_original(pool text) RETURNS int4multirange
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(
+        (SELECT p.of_original FROM sortkey.node_pool p WHERE p.name = pool),
+        CASE WHEN (SELECT h.copy FROM sortkey.node_home h) AND NOT EXISTS (SELECT FROM sortkey.node_pool p WHERE p.name = pool)
+            THEN int4multirange(int4range(0, NULL)) ELSE '{}' END)
+$$;
+
 -- Returns the time, in Unix milliseconds, up to which any number of a pool may have been used, regardless of its mark.
--- It is 0 before any failover, and fenced_until of the pool afterwards. The promoted standby can lack the last claims
--- and renewals. These expire within the longest TTL, so new claims wait until then. Existing claims continue.
+-- It is 0 before any failover or restore, and fenced_until of the pool afterwards. The promoted standby or the dump can lack
+-- the last claims and renewals. These expire within the longest TTL, so new claims wait until then. Existing claims continue.
 CREATE FUNCTION sortkey_internal.node_fence(pool text, ttl interval) RETURNS bigint
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -461,7 +530,7 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     known sortkey.node_pool;
-    timeline CONSTANT text := sortkey_internal.node_timeline();
+    timeline CONSTANT text := sortkey_internal.node_place();
 BEGIN
     SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
     IF FOUND AND known.timeline IS DISTINCT FROM timeline THEN
@@ -519,8 +588,9 @@ BEGIN
                 HINT = format('As the owner of schema sortkey, run SELECT sortkey.create_node_pool(%L, %s, %L).', pool, size, layout);
         END IF;
         -- If several first claims run at once, one creates the pool and the others wait for it.
-        INSERT INTO sortkey.node_pool (name, size, layout, timeline)
-            VALUES (pool, size, layout, sortkey_internal.node_timeline()) ON CONFLICT DO NOTHING;
+        INSERT INTO sortkey.node_pool (name, size, layout, timeline, of_original)
+            VALUES (pool, size, layout, sortkey_internal.node_place(), CASE WHEN (SELECT h.copy FROM sortkey.node_home h) THEN int4multirange(int4range(0, size)) END)
+            ON CONFLICT DO NOTHING;
         IF FOUND THEN
             -- Numbers reserved in other pools of this layout, or in the pool with the default name, are reserved here, too:
             -- defaults generate IDs with them.
@@ -633,6 +703,8 @@ BEGIN
     reserved := coalesce(reserved, '{}');
 
     PERFORM sortkey_internal.open_pool(pool, size, layout, false);
+    PERFORM sortkey_internal.settle();
+    reserved := reserved + sortkey_internal.of_original(pool);
     lowest := sortkey_internal.node_fence(pool, ttl);
 
     -- If the holder already has a number, this is a repeated call: the holder didn't receive the first result and has
@@ -835,7 +907,14 @@ BEGIN
         pool := 'spread64-' || (number & 15);
         number := number >> 4;
     END IF;
+    IF number <@ sortkey_internal.of_original(pool) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_in_use',
+            MESSAGE = format('cannot reserve number %s of pool %s: this database is a copy, and its original uses the number', number, pool),
+            HINT = CASE WHEN known.of_original IS NULL THEN 'At the original, run SELECT sortkey.reserve_for_copy with the note of this copy again, and pass the result to sortkey.confirm_copy here.'
+                ELSE format('Choose one of %s.', int4multirange(int4range(0, size)) - known.of_original) END;
+    END IF;
     PERFORM sortkey_internal.commit_durably();
+    PERFORM sortkey_internal.settle();
     PERFORM pg_advisory_xact_lock(sortkey_internal.node_lock(pool, number));
     INSERT INTO sortkey.node_lease AS l (pool, number, reserved) VALUES (pool, number, note)
         ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = coalesce(l.reserved, note)
@@ -913,12 +992,15 @@ COMMENT ON FUNCTION sortkey.unreserve_node IS 'Cancels the reservation of a node
 -- The numbers that were never used have no rows. The planner drops them from a query of states other than free.
 CREATE VIEW sortkey.node_status AS
     SELECT l.pool, l.number,
-        CASE WHEN l.holder IS NOT NULL AND l.expires_at > statement_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
+        CASE WHEN l.holder IS NOT NULL AND l.expires_at > statement_timestamp() THEN 'held'
+            WHEN l.reserved IS NOT NULL OR l.number <@ p.of_original THEN 'reserved' ELSE 'free' END AS state,
         regexp_replace(l.holder, ' [^ ]+$', '') AS holder, l.claimed_at, l.expires_at, l.ttl, l.term,
-        CASE WHEN l.mark < 253402300800000 THEN to_timestamp(nullif(l.mark, 0)::float8 / 1000) ELSE 'infinity' END AS mark, l.reserved
-    FROM sortkey.node_lease l
+        CASE WHEN l.mark < 253402300800000 THEN to_timestamp(nullif(l.mark, 0)::float8 / 1000) ELSE 'infinity' END AS mark,
+        CASE WHEN l.number <@ p.of_original THEN 'the original of this copy' ELSE l.reserved END AS reserved
+    FROM sortkey.node_lease l LEFT JOIN sortkey.node_pool p ON p.name = l.pool
     UNION ALL
-    SELECT p.name, n, 'free', NULL, NULL, NULL, NULL, 0, NULL, NULL
+    SELECT p.name, n, CASE WHEN n <@ p.of_original THEN 'reserved' ELSE 'free' END, NULL, NULL, NULL, NULL, 0, NULL,
+        CASE WHEN n <@ p.of_original THEN 'the original of this copy' END
     FROM sortkey.node_pool p CROSS JOIN LATERAL generate_series(0, p.size - 1) n
     WHERE NOT EXISTS (SELECT FROM sortkey.node_lease l WHERE l.pool = p.name AND l.number = n);
 COMMENT ON VIEW sortkey.node_status IS 'Node numbers, their holders, and the time up to which each may have been used (mark; NULL if it was never used).';
@@ -1143,6 +1225,181 @@ CREATE VIEW sortkey.node_problems AS
         END AS remedy
     FROM d GROUP BY d.from_setting, d.pool, d.number;
 COMMENT ON VIEW sortkey.node_problems IS 'Defaults whose node number is missing or not reserved, and the remedies. Package migrations reports them in CheckDefaults.';
+-- Says whether the database is another one than the one that uses the numbers, or has another timeline. It is empty until a
+-- number is claimed or reserved, and where a service hides the identity and the timeline.
+CREATE VIEW sortkey.database_problems AS
+    SELECT CASE WHEN h.database <> n.database THEN
+            'was copied, restored from a dump or upgraded: its node numbers belong to another database, which can create the same IDs'
+        ELSE
+            format('continues after a promotion or a recovery (timeline %s, before %s): if the old server still runs, both can create the same IDs', n.timeline, h.timeline)
+        END AS problem,
+        format('stop the inserts and the programs of the other one, and run SELECT sortkey.confirm_original() here; or, if both continue, run SELECT sortkey.reserve_for_copy(%L) there and SELECT sortkey.confirm_copy(…) here, with the result',
+            current_database()) AS remedy
+    FROM sortkey.node_home h CROSS JOIN LATERAL (SELECT sortkey_internal.database_identity(), sortkey_internal.node_timeline()) n (database, timeline)
+    WHERE h.database <> n.database OR h.timeline <> n.timeline;
+COMMENT ON VIEW sortkey.database_problems IS 'Says that this database was copied, restored or promoted, until confirm_original or confirm_copy was called.';
+
+-- Records that this database continues alone with its node numbers, because the other one is gone or creates no IDs.
+CREATE FUNCTION sortkey.confirm_original() RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM sortkey_internal.commit_durably();
+    UPDATE sortkey.node_pool p SET of_original = NULL WHERE p.of_original IS NOT NULL;
+    PERFORM sortkey_internal.settle(false);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.confirm_original() FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.confirm_original IS 'Records that this database, which was copied, restored or promoted, continues with its node numbers, and that no other database uses them.';
+
+-- Reserves free numbers of each pool for a copy of this database, the highest ones, and returns them for confirm_copy. A
+-- repeated call with the same note returns the same numbers, and adds numbers of new pools. It covers the pools that exist
+-- or have reservations, and snowflake, snowflake-si and sno.
+CREATE FUNCTION sortkey.reserve_for_copy(note text, numbers integer DEFAULT 32) RETURNS jsonb
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    pool record;
+    number integer;
+    got int4multirange;
+    lowest bigint;
+    common CONSTANT integer := (SELECT min(d.size) FROM unnest('{snowflake,snowflake-si,sno}'::text[]) n CROSS JOIN LATERAL sortkey_internal.default_pool(n) d);
+    result jsonb := '{}';
+BEGIN
+    IF (octet_length(note) BETWEEN 1 AND 1000 AND numbers BETWEEN 1 AND 65536) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid argument of reserve_for_copy: note %s (1 to 1000 bytes), numbers %s (1 to 65536)', quote_nullable(left(note, 100)), coalesce(numbers::text, 'NULL'));
+    END IF;
+    PERFORM sortkey_internal.commit_durably();
+    PERFORM sortkey_internal.settle();
+    FOR pool IN
+        SELECT v.name, coalesce(p.size, d.size) AS size, coalesce(p.layout, d.layout) AS layout
+        FROM (
+            SELECT p.name FROM sortkey.node_pool p
+            UNION SELECT l.pool FROM sortkey.node_lease l
+            UNION SELECT unnest('{snowflake,snowflake-si,sno}'::text[])
+        ) v (name)
+            LEFT JOIN sortkey.node_pool p ON p.name = v.name LEFT JOIN LATERAL sortkey_internal.default_pool(v.name) d ON true
+        WHERE coalesce(p.size, d.size) IS NOT NULL ORDER BY 1
+    LOOP
+        got := coalesce((SELECT range_agg(int4range(l.number, l.number + 1)) FROM sortkey.node_lease l WHERE l.pool = pool.name AND l.reserved = note), '{}');
+        IF isempty(got) THEN
+            lowest := sortkey_internal.node_fence(pool.name, interval '0');
+            -- The setting sortkey.node needs one number for all formats.
+            FOR number IN SELECT n FROM generate_series(0, pool.size - 1) n WHERE NOT n <@ sortkey_internal.of_original(pool.name) ORDER BY n >= common, n DESC LOOP
+                EXIT WHEN coalesce((SELECT sum(upper(r) - lower(r)) FROM unnest(got) r), 0) >= least(numbers, pool.size / 2);
+                CONTINUE WHEN NOT pg_try_advisory_xact_lock(sortkey_internal.node_lock(pool.name, number)); -- a claim inserts the row
+                INSERT INTO sortkey.node_lease AS l (pool, number, reserved) VALUES (pool.name, number, note)
+                    ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = note, holder = NULL, expires_at = NULL
+                        WHERE l.reserved IS NULL AND (l.holder IS NULL OR l.expires_at < clock_timestamp())
+                            AND greatest(l.mark, lowest) + 1000 < extract(epoch FROM clock_timestamp()) * 1000;
+                IF FOUND THEN
+                    got := got + int4multirange(int4range(number, number + 1));
+                END IF;
+            END LOOP;
+        END IF;
+        result := result || jsonb_build_object(pool.name, jsonb_build_object('size', pool.size, 'layout', pool.layout, 'numbers', got));
+    END LOOP;
+    RETURN jsonb_build_object('database', sortkey_internal.database_identity(), 'time_ms', ceil(extract(epoch FROM clock_timestamp()) * 1000), 'pools', result);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.reserve_for_copy(text, integer) FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.reserve_for_copy IS 'Reserves node numbers for a copy of this database, up to the given count and half of each pool, and returns them for confirm_copy.';
+
+-- Returns the highest node number that defaults of these formats can use, or NULL if there is none: its pools have no other
+-- numbers than those of this copy, and its mark is over.
+CREATE FUNCTION sortkey_internal.node_of_copy(formats text[], note text) RETURNS integer
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH own AS (
+        SELECT l.pool, l.number, CASE WHEN p.layout ~ '^spread64: cluster ' THEN l.number << 4 | substring(p.layout FROM '[0-9]+$')::integer ELSE l.number END AS node
+        FROM sortkey.node_lease l JOIN sortkey.node_pool p ON p.name = l.pool AND NOT l.number <@ p.of_original
+        WHERE (l.reserved IS NULL OR l.reserved = note) AND l.mark + 1000 < extract(epoch FROM clock_timestamp()) * 1000
+    )
+    SELECT max(o.node) FROM own o WHERE NOT EXISTS (
+        SELECT FROM unnest(formats) f CROSS JOIN LATERAL sortkey_internal.node_pools(f, o.node) p
+        WHERE NOT EXISTS (SELECT FROM own x WHERE x.pool = p.pool AND x.number = p.number))
+$$;
+
+-- Makes this database use only the numbers that its original has reserved for it. Claims end, as if their holders had been
+-- killed, and so do reservations, because the defaults of the original use their numbers. A repeated call ends only those
+-- outside of the given numbers. Returns the statements that give the defaults a number of this database, for the owners of the
+-- database and of the tables. A comment has no line breaks, because its names and expressions come from any role.
+CREATE FUNCTION sortkey.confirm_copy(numbers jsonb) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    note CONSTANT text := 'defaults of ' || current_database();
+    again CONSTANT boolean := EXISTS (SELECT FROM sortkey.node_home h WHERE h.copy AND h.database = sortkey_internal.database_identity());
+    pool record;
+    used record;
+    d record;
+    node integer;
+    part text[];
+    changed text;
+BEGIN
+    IF (numbers ->> 'database' <> sortkey_internal.database_identity() AND numbers ->> 'time_ms' ~ '^[0-9]{1,14}$' AND jsonb_typeof(numbers -> 'pools') = 'object') IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid argument of confirm_copy: %s; want the result of reserve_for_copy at another database', quote_nullable(left(numbers::text, 100)));
+    END IF;
+    PERFORM sortkey_internal.commit_durably();
+    PERFORM sortkey_internal.settle(true);
+    -- The marks of the claims stay, so nobody needs to wait for the fence.
+    UPDATE sortkey.node_pool p SET of_original = int4multirange(int4range(0, p.size)), timeline = sortkey_internal.node_place(),
+        fenced_until = CASE WHEN again THEN p.fenced_until ELSE '-infinity' END;
+    FOR pool IN
+        SELECT j.key AS name, (j.value ->> 'size')::integer AS size, j.value ->> 'layout' AS layout, (j.value ->> 'numbers')::int4multirange AS numbers
+        FROM jsonb_each(numbers -> 'pools') j
+    LOOP
+        IF (pool.size BETWEEN 1 AND 65536 AND pool.layout <> '' AND pool.numbers <@ int4multirange(int4range(0, pool.size))) IS NOT TRUE THEN
+            RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+                MESSAGE = format('invalid argument of confirm_copy: pool %s; want the result of reserve_for_copy at another database', pool);
+        END IF;
+        PERFORM sortkey_internal.open_pool(pool.name, pool.size, pool.layout, true);
+        UPDATE sortkey.node_pool p SET of_original = int4multirange(int4range(0, p.size)) - pool.numbers WHERE p.name = pool.name;
+        INSERT INTO sortkey.node_lease AS l (pool, number, mark)
+            SELECT pool.name, n, (numbers ->> 'time_ms')::bigint FROM unnest(pool.numbers) r, generate_series(lower(r), upper(r) - 1) n
+            ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET mark = greatest(l.mark, EXCLUDED.mark);
+    END LOOP;
+    UPDATE sortkey.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL WHERE NOT again OR l.number <@ sortkey_internal.of_original(l.pool);
+
+    -- Reservations begin a second after the marks.
+    PERFORM pg_sleep(least(((numbers ->> 'time_ms')::bigint - extract(epoch FROM clock_timestamp()) * 1000 + 1001) / 1000, 10));
+    -- A number for the setting, and one for the explicit numbers of each format.
+    FOR used IN
+        SELECT n.from_setting, array_agg(DISTINCT n.format) AS formats FROM sortkey.node_defaults n
+        GROUP BY n.from_setting, CASE WHEN NOT n.from_setting THEN n.format END ORDER BY n.from_setting DESC
+    LOOP
+        node := sortkey_internal.node_of_copy(used.formats, note);
+        IF node IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = format('no number of this copy fits the defaults of %s', array_to_string(used.formats, ' and ')),
+                HINT = 'Try again in a second. If the error stays, run sortkey.reserve_for_copy at the original with another note and more numbers.';
+        END IF;
+        PERFORM sortkey.reserve_node(p.pool, p.number, note) FROM unnest(used.formats) f CROSS JOIN LATERAL sortkey_internal.node_pools(f, node) p;
+        IF used.from_setting THEN
+            RETURN NEXT format('ALTER DATABASE %I SET sortkey.node = %s', current_database(), node);
+            CONTINUE;
+        END IF;
+        FOR d IN SELECT DISTINCT n.kind, n.name, n.expression FROM sortkey.node_defaults n WHERE NOT n.from_setting AND n.format = used.formats[1] ORDER BY 1, 2 LOOP
+            part := CASE WHEN d.kind <> 'function' THEN parse_ident(d.name) END;
+            changed := CASE WHEN d.kind <> 'function' AND d.expression ~ format('^sortkey[.]next_%s[(][0-9]+(, [0-9]+)?[)]$', used.formats[1])
+                THEN format('sortkey.next_%s(%s%s)', used.formats[1], node, substring(d.expression FROM ', [0-9]+')) END;
+            RETURN NEXT CASE WHEN changed IS NULL THEN translate(format('-- give %s %s the number %s: %s', d.kind, d.name, node, d.expression), chr(10) || chr(13), '  ')
+                WHEN d.kind = 'domain' THEN format('ALTER DOMAIN %I.%I SET DEFAULT %s', part[1], part[2], changed)
+                ELSE format('ALTER TABLE %I.%I ALTER COLUMN %I SET DEFAULT %s', part[1], part[2], part[3], changed) END;
+        END LOOP;
+    END LOOP;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.confirm_copy(jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.confirm_copy IS 'Makes this database a copy that uses only the node numbers that reserve_for_copy returned at its original. Returns the statements that change the defaults.';
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
@@ -1151,9 +1408,11 @@ BEGIN
     FOR statement IN
         SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
         FROM (
-            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid IN ('sortkey.node_defaults'::regclass, 'sortkey.node_problems'::regclass)
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.oid IN ('sortkey.node_defaults'::regclass, 'sortkey.node_problems'::regclass, 'sortkey.node_home'::regclass, 'sortkey.database_problems'::regclass)
             UNION ALL
-            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p WHERE p.oid = 'sortkey.prepare_citus_worker()'::regprocedure
+            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('prepare_citus_worker', 'confirm_original', 'reserve_for_copy', 'confirm_copy')
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -1162,7 +1421,7 @@ BEGIN
 END
 $$;
 
-GRANT SELECT ON sortkey.node_defaults, sortkey.node_problems TO PUBLIC; -- Check reads them
+GRANT SELECT ON sortkey.node_defaults, sortkey.node_problems, sortkey.database_problems TO PUBLIC; -- Check reads them
 -- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
 -- USAGE on that schema, a role cannot call these by name.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
@@ -2293,21 +2552,6 @@ $$;
 -- plan_partitions() shows the steps as SQL, and the table partition_log records the completed steps. Every function
 -- runs with the privileges of its caller, who needs USAGE on both schemas.
 
--- Returns a text that identifies the database: the system identifier of the server, where roles may read it, and the OID.
--- pg_upgrade and a restored dump change it, and a physical copy doesn't.
-CREATE FUNCTION sortkey_internal.database_identity() RETURNS text
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    id CONSTANT text := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
-BEGIN
-    RETURN (SELECT c.system_identifier FROM pg_control_system() c) || '/' || id;
-EXCEPTION WHEN insufficient_privilege THEN
-    RETURN id;
-END
-$$;
-
 -- A table has its OID in the database that wrote the row, so that settings follow a renamed table and end with a dropped
 -- one. In a restored database, which has other OIDs, its name identifies the table until maintenance writes the new OID.
 -- A dump of a regclass would have a number in place of a dropped table, and could not be restored without all tables.
@@ -2334,8 +2578,14 @@ CREATE FUNCTION sortkey_internal.table_of(database text, id oid, schema name, na
         ELSE (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = schema AND c.relname = name) END;
 
 CREATE VIEW sortkey.partitioned_table AS
-    SELECT t.id::regclass AS parent, s.format, s.every, s.premake, s.retention, s.retention_action, s.default_partition
-    FROM sortkey.partition_settings s CROSS JOIN LATERAL sortkey_internal.table_of(s.database, s.id, s.schema, s.name) t (id) WHERE t.id IS NOT NULL;
+    -- As table_of, which would read the identity once per row.
+    WITH here AS MATERIALIZED (SELECT sortkey_internal.database_identity() AS database)
+    SELECT c.oid::regclass AS parent, s.format, s.every, s.premake, s.retention, s.retention_action, s.default_partition
+    FROM here h JOIN sortkey.partition_settings s ON s.database = h.database JOIN pg_class c ON c.oid = s.id
+    UNION ALL
+    SELECT c.oid::regclass, s.format, s.every, s.premake, s.retention, s.retention_action, s.default_partition
+    FROM here h JOIN sortkey.partition_settings s ON s.database <> h.database
+        JOIN pg_namespace n ON n.nspname = s.schema JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = s.name;
 COMMENT ON VIEW sortkey.partitioned_table IS 'The tables with managed partitions, and their settings.';
 
 -- A random key, so that rows don't collide with local rows of a logical replica of this table.
@@ -2624,11 +2874,13 @@ DECLARE
 BEGIN
     BEGIN
         IF clean AND has_table_privilege('sortkey.partition_settings', 'DELETE') AND has_table_privilege('sortkey.partition_settings', 'UPDATE') THEN
-            DELETE FROM sortkey.partition_settings s WHERE s.database = here AND sortkey_internal.table_of(s.database, s.id, s.schema, s.name) IS NULL;
-            UPDATE sortkey.partition_settings s SET database = here, id = c.oid, schema = n.nspname, name = c.relname
+            DELETE FROM sortkey.partition_settings s WHERE s.database = here AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = s.id);
+            UPDATE sortkey.partition_settings s SET database = here, id = c.oid
                 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                WHERE c.oid = sortkey_internal.table_of(s.database, s.id, s.schema, s.name) AND pg_has_role(c.relowner, 'USAGE')
-                    AND (s.database, s.id, s.schema, s.name) IS DISTINCT FROM (here, c.oid, n.nspname, c.relname);
+                WHERE s.database <> here AND n.nspname = s.schema AND c.relname = s.name AND pg_has_role(c.relowner, 'USAGE');
+            UPDATE sortkey.partition_settings s SET schema = n.nspname, name = c.relname
+                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE s.database = here AND c.oid = s.id AND pg_has_role(c.relowner, 'USAGE') AND (s.schema, s.name) <> (n.nspname, c.relname);
         END IF;
         IF clean AND has_table_privilege('sortkey.partition_log', 'DELETE') AND has_table_privilege('sortkey.partition_log', 'SELECT') THEN
             DELETE FROM sortkey.partition_log l WHERE l.ended_at < now() - interval '90 days';

@@ -119,6 +119,11 @@ func TestRules(t *testing.T) {
 		{name: "unknown layout", own: true, one: true, sql: `UPDATE sortkey.layout SET layout = 'new'`, want: []string{`not-installed problem schema sortkey: unknown Snowflake layout "new"`}},
 		{name: "object", own: true, sql: `DROP FUNCTION sortkey.sno_at`, want: []string{"object-missing problem schema sortkey: function sortkey.sno_at is missing"}},
 
+		{name: "copy of a database", sql: `SELECT sortkey.reserve_node('snowflake', 1, 'x'); UPDATE sortkey.node_home SET database = 'other'`,
+			want: []string{`database-copied warning database DB: was copied, .* → stop .*, and run SELECT sortkey\.confirm_original\(\) here; or, if both continue, run SELECT sortkey\.reserve_for_copy\('DB'\) there`}},
+		{name: "promoted server", sql: `SELECT sortkey.reserve_node('snowflake', 1, 'x'); UPDATE sortkey.node_home SET timeline = '00000000'`,
+			want: []string{`database-copied warning database DB: continues after a promotion or a recovery \(timeline 00000001, before 00000000\)`}},
+
 		{name: "sequence ahead", sql: `SELECT setval('sortkey_internal.snowflake_clock', sortkey.snowflake_floor(clock_timestamp() + interval '1 day')), sortkey.reserve_node('snowflake', 1, 'x');
 				DO $$ BEGIN PERFORM sortkey.next_snowflake(1); RAISE 'next_snowflake returned'; EXCEPTION WHEN OTHERS THEN IF SQLERRM !~ 'is behind' THEN RAISE; END IF; END $$`,
 			want: []string{`generator-ahead problem next_snowflake: fails until .* UTC \((1 day|23 hours) from now\): .* → wait until then\. If you can't wait: reserve .* next_snowflake\(5\); end all sessions, .* SELECT setval\('sortkey_internal\.snowflake_clock', 1\)`}},

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,7 @@ func TestOperationsSQL(t *testing.T) {
 		db.Exec(t, `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY) PARTITION BY RANGE (id);
 			SELECT sortkey.manage_partitions('events', '1 month')`)
 		var ids *nodelease.Generator[idtype.Snowflake]
+		var numbers string // of reserve_for_copy
 		checkDefaults := func(node int) {
 			t.Helper()
 			for _, table := range []string{"payments", "refunds"} {
@@ -87,7 +89,7 @@ func TestOperationsSQL(t *testing.T) {
 		if hosted := docs.SQL(t, "hosted", "reserve"); hosted[0].SQL != all[0].SQL {
 			t.Errorf("docs/hosted.md: want the SQL of docs/node-numbers.md, got %s", hosted[0].SQL)
 		}
-		for _, p := range append(all, docs.SQL(t, "operations", "restored", "renumber")...) {
+		for _, p := range append(all, docs.SQL(t, "operations", "restored", "original", "reserve-copy", "confirm-copy", "end-copy")...) {
 			switch p.Name {
 			case "reserve", "setting":
 				p.Run(t, db)
@@ -125,13 +127,28 @@ func TestOperationsSQL(t *testing.T) {
 				if _, err := ids.Next(); err != nil {
 					t.Errorf("expected a generator with a claim to continue, got %v", err)
 				}
-			case "renumber":
-				// The pool is fenced after [restored]. Lift that: a copy reserves its numbers before its programs claim.
-				db.Exec(t, "UPDATE sortkey.node_pool SET fenced_until = '-infinity'")
+			case "original":
+				// The pool is fenced after [restored].
+				db.Exec(t, "UPDATE sortkey.node_pool SET fenced_until = '-infinity'; UPDATE sortkey.node_home SET database = 'other'")
+				pgtest.Fails(t, migrations.CheckDefaults(ctx, db.SQL(t), migrations.Config{}), migrations.ErrCopied, "confirm_original")
 				p.Run(t, db)
+				checkDefaults(1023)
+			case "reserve-copy":
+				numbers = regexp.MustCompile(`"database": "[^"]*"`).ReplaceAllString(lines(t, conn, p.SQL)[0], `"database": "of the original"`)
+			case "end-copy":
+				const reserved = "SELECT count(*) FROM sortkey.node_status WHERE pool = 'snowflake' AND reserved = 'staging'"
+				db.Exec(t, "SELECT sortkey.confirm_original(); SELECT sortkey.reserve_for_copy('staging', 4)")
+				has(t, "before "+p.Name, lines(t, conn, reserved), "4")
+				p.Run(t, db)
+				has(t, p.Name, lines(t, conn, reserved), "0")
+			case "confirm-copy":
+				for _, statement := range lines(t, conn, strings.Replace(p.SQL, `{"pools": …}`, numbers, 1)) {
+					db.Exec(t, statement)
+				}
 				checkDefaults(1022)
-				options := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["options"] = "-c sortkey.node=1023" }) // as in the URL of the page
-				has(t, "a connection string", lines(t, db.Conn(t, options), "SELECT sortkey.snowflake_node(sortkey.next_snowflake())"), "1023")
+				options := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["options"] = "-c sortkey.node=1010" }) // as in the URL of the page
+				db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1010, 'a connection string')")
+				has(t, "a connection string", lines(t, db.Conn(t, options), "SELECT sortkey.snowflake_node(sortkey.next_snowflake())"), "1010")
 				// As in a copy, which has no such setting.
 				db.Exec(t, "ALTER DATABASE "+db.Name+" RESET sortkey.node")
 				_, err := db.Conn(t).Exec(ctx, "INSERT INTO refunds (amount) VALUES (1)")

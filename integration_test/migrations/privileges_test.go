@@ -15,7 +15,7 @@ import (
 // of them. A function runs with the privileges of its definer or invoker, PUBLIC has EXECUTE or
 // not, and the letters are its volatility and parallel safety in pg_proc.
 var installPublic = []string{
-	"definer vu: claim_node release_node renew_node reserve_node unreserve_node",
+	"definer vu: claim_node confirm_copy confirm_original release_node renew_node reserve_for_copy reserve_node unreserve_node",
 	"domain: sno sno_as_text snowflake snowflake_si spread64 uid60 uuid7",
 	"invoker PUBLIC is: sno_floor sno_from_text sno_node sno_partman_decoder sno_parts sno_text sno_time snowflake_floor snowflake_node snowflake_parts " +
 		"snowflake_si_floor snowflake_si_node snowflake_si_parts snowflake_si_time snowflake_time spread64_from_text spread64_node spread64_parts " +
@@ -23,7 +23,7 @@ var installPublic = []string{
 	"invoker PUBLIC vs: next_uuid7",
 	"invoker PUBLIC vu: maintain_partitions manage_partitions next_partition_step plan_partitions sno_at snowflake_at snowflake_si_at spread64_at uid60_at unmanage_partitions uuid7_at",
 	"invoker vu: create_node_pool next_sno next_sno next_sno_meta next_snowflake next_snowflake next_snowflake_si next_snowflake_si next_spread64 next_spread64 next_uid60 prepare_citus_worker",
-	"relation: layout node_defaults node_lease node_pool node_problems node_status partition_horizon partition_log partition_settings partitioned_table revision",
+	"relation: database_problems layout node_defaults node_home node_lease node_pool node_problems node_status partition_horizon partition_log partition_settings partitioned_table revision",
 }
 
 // The schema has no internal objects, and all of its objects have comments. Functions, relations
@@ -46,7 +46,7 @@ func TestCatalog(t *testing.T) {
 		// Only roles with USAGE on the internal schema can call its functions by name. These run with the privileges of their owner.
 		wantRows(t, pool, "SELECT proname || CASE WHEN "+public+` THEN '' ELSE ' without EXECUTE' END FROM pg_proc
 			WHERE pronamespace = 'sortkey_internal'::regnamespace AND (prosecdef OR NOT `+public+`) ORDER BY proname COLLATE "C"`,
-			"node_pools", "sno_id", "snowflake_id", "snowflake_si_id", "spread64_id", "uid60_id", "use_node")
+			"database_identity", "node_pools", "sno_id", "snowflake_id", "snowflake_si_id", "spread64_id", "uid60_id", "use_node")
 
 		// Otherwise a call with a literal or a parameter would be a cast.
 		wantRows(t, pool, `SELECT typname FROM pg_type t JOIN pg_proc p ON p.proname = t.typname AND p.pronamespace = t.typnamespace
@@ -76,7 +76,7 @@ func TestCatalog(t *testing.T) {
 		// installation.
 		wantRows(t, pool, `SELECT format('%s may %s: ', grantee::regrole, privilege_type) || string_agg(relname, ' ' ORDER BY relname COLLATE "C") FROM pg_class, aclexplode(relacl)
 			WHERE relnamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND grantee <> relowner GROUP BY grantee, privilege_type ORDER BY privilege_type`,
-			"- may SELECT: layout node_defaults node_problems partition_horizon partition_settings partitioned_table revision",
+			"- may SELECT: database_problems layout node_defaults node_problems partition_horizon partition_settings partitioned_table revision",
 			"- may USAGE: sno_clock snowflake_clock snowflake_si_clock spread64_clock uid60_clock")
 		wantRows(t, pool, `SELECT format('%s: %s may %s', nspname, grantee::regrole, privilege_type) FROM pg_namespace, aclexplode(nspacl)
 			WHERE nspname IN ('sortkey', 'sortkey_internal') AND grantee <> nspowner`)
@@ -327,7 +327,7 @@ func TestDefaultPrivileges(t *testing.T) {
 				UNION ALL
 				SELECT nspname, nspacl, nspowner FROM pg_namespace WHERE nspname = 'sortkey_internal'
 			) o (name, acl, owner), aclexplode(acl) WHERE grantee <> owner
-				AND NOT (name IN ('sortkey.revision', 'sortkey.layout', 'sortkey.node_defaults', 'sortkey.node_problems', 'sortkey.partition_settings', 'sortkey.partitioned_table', 'sortkey.partition_horizon') AND grantee = 0 AND privilege_type = 'SELECT'
+				AND NOT (name IN ('sortkey.revision', 'sortkey.layout', 'sortkey.node_defaults', 'sortkey.node_problems', 'sortkey.database_problems', 'sortkey.partition_settings', 'sortkey.partitioned_table', 'sortkey.partition_horizon') AND grantee = 0 AND privilege_type = 'SELECT'
 				OR name LIKE '%\_clock' AND grantee = 0 AND privilege_type = 'USAGE')`) // only the owner
 		for _, statement := range []string{"SELECT sortkey_internal.snowflake_id(1, 1)", "SELECT nextval('sortkey_internal.snowflake_clock')", "CREATE TABLE sortkey_internal.t ()",
 			"SELECT sortkey.next_snowflake()", "SELECT sortkey.next_snowflake(1)", "DELETE FROM sortkey.layout", "INSERT INTO sortkey.node_lease VALUES ('x', 1)"} {

@@ -67,7 +67,7 @@ const (
 func Rules() []*Rule {
 	return []*Rule{
 		&serverVersion, &serverReadOnly, &clockSkew,
-		&notInstalled, &migrationMissing, &layoutDiffers, &objectMissing,
+		&notInstalled, &migrationMissing, &layoutDiffers, &objectMissing, &databaseCopied,
 		&generatorAhead, &generatorSubscribed, &generatorBehind, &keyAhead,
 		&formatEnds,
 		&nodeSetting, &settingUnreserved,

@@ -1,4 +1,9 @@
 {{define "nodes" -}}
+DROP FUNCTION {{.Schema}}.confirm_copy(jsonb);
+DROP FUNCTION {{.Internal}}.node_of_copy(text[], text);
+DROP FUNCTION {{.Schema}}.reserve_for_copy(text, integer);
+DROP FUNCTION {{.Schema}}.confirm_original();
+DROP VIEW {{.Schema}}.database_problems;
 DROP VIEW {{.Schema}}.node_problems;
 DROP VIEW {{.Schema}}.node_defaults;
 DROP FUNCTION {{.Schema}}.prepare_citus_worker();
@@ -15,10 +20,16 @@ DROP FUNCTION {{.Internal}}.open_pool(text, integer, text, boolean);
 DROP FUNCTION {{.Internal}}.default_pool(text);
 DROP FUNCTION {{.Internal}}.max_skew();
 DROP FUNCTION {{.Internal}}.node_fence(text, interval);
+DROP FUNCTION {{.Internal}}.of_original(text);
+DROP FUNCTION {{.Internal}}.settle(boolean);
+DROP FUNCTION {{.Internal}}.settle();
+DROP FUNCTION {{.Internal}}.node_place();
+DROP FUNCTION {{.Internal}}.database_identity();
 DROP FUNCTION {{.Internal}}.node_timeline();
 DROP FUNCTION {{.Internal}}.node_lock(text, integer);
 DROP FUNCTION {{.Internal}}.commit_durably();
 DROP TABLE {{.Schema}}.node_lease;
+DROP TABLE {{.Schema}}.node_home;
 DROP TABLE {{.Schema}}.node_pool;
 {{template "forget" .}}
 {{- end}}

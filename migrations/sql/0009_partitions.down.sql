@@ -31,6 +31,5 @@ DROP VIEW {{$s}}.partitioned_table;
 DROP FUNCTION {{$i}}.table_of(text, oid, name, name);
 DROP TABLE {{$s}}.partition_settings;
 DROP FUNCTION {{$i}}.check_managed_owner();
-DROP FUNCTION {{$i}}.database_identity();
 {{template "forget" .}}
 {{- end}}

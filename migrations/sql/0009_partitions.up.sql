@@ -8,21 +8,6 @@
 -- plan_partitions() shows the steps as SQL, and the table partition_log records the completed steps. Every function
 -- runs with the privileges of its caller, who needs USAGE on both schemas.
 
--- Returns a text that identifies the database: the system identifier of the server, where roles may read it, and the OID.
--- pg_upgrade and a restored dump change it, and a physical copy doesn't.
-CREATE FUNCTION {{$i}}.database_identity() RETURNS text
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    id CONSTANT text := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
-BEGIN
-    RETURN (SELECT c.system_identifier FROM pg_control_system() c) || '/' || id;
-EXCEPTION WHEN insufficient_privilege THEN
-    RETURN id;
-END
-$$;
-
 -- A table has its OID in the database that wrote the row, so that settings follow a renamed table and end with a dropped
 -- one. In a restored database, which has other OIDs, its name identifies the table until maintenance writes the new OID.
 -- A dump of a regclass would have a number in place of a dropped table, and could not be restored without all tables.
@@ -49,8 +34,14 @@ CREATE FUNCTION {{$i}}.table_of(database text, id oid, schema name, name name) R
         ELSE (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = schema AND c.relname = name) END;
 
 CREATE VIEW {{$s}}.partitioned_table AS
-    SELECT t.id::regclass AS parent, s.format, s.every, s.premake, s.retention, s.retention_action, s.default_partition
-    FROM {{$s}}.partition_settings s CROSS JOIN LATERAL {{$i}}.table_of(s.database, s.id, s.schema, s.name) t (id) WHERE t.id IS NOT NULL;
+    -- As table_of, which would read the identity once per row.
+    WITH here AS MATERIALIZED (SELECT {{$i}}.database_identity() AS database)
+    SELECT c.oid::regclass AS parent, s.format, s.every, s.premake, s.retention, s.retention_action, s.default_partition
+    FROM here h JOIN {{$s}}.partition_settings s ON s.database = h.database JOIN pg_class c ON c.oid = s.id
+    UNION ALL
+    SELECT c.oid::regclass, s.format, s.every, s.premake, s.retention, s.retention_action, s.default_partition
+    FROM here h JOIN {{$s}}.partition_settings s ON s.database <> h.database
+        JOIN pg_namespace n ON n.nspname = s.schema JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = s.name;
 COMMENT ON VIEW {{$s}}.partitioned_table IS 'The tables with managed partitions, and their settings.';
 
 -- A random key, so that rows don't collide with local rows of a logical replica of this table.
@@ -311,11 +302,13 @@ DECLARE
 BEGIN
     BEGIN
         IF clean AND has_table_privilege('{{$s}}.partition_settings', 'DELETE') AND has_table_privilege('{{$s}}.partition_settings', 'UPDATE') THEN
-            DELETE FROM {{$s}}.partition_settings s WHERE s.database = here AND {{$i}}.table_of(s.database, s.id, s.schema, s.name) IS NULL;
-            UPDATE {{$s}}.partition_settings s SET database = here, id = c.oid, schema = n.nspname, name = c.relname
+            DELETE FROM {{$s}}.partition_settings s WHERE s.database = here AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = s.id);
+            UPDATE {{$s}}.partition_settings s SET database = here, id = c.oid
                 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                WHERE c.oid = {{$i}}.table_of(s.database, s.id, s.schema, s.name) AND pg_has_role(c.relowner, 'USAGE')
-                    AND (s.database, s.id, s.schema, s.name) IS DISTINCT FROM (here, c.oid, n.nspname, c.relname);
+                WHERE s.database <> here AND n.nspname = s.schema AND c.relname = s.name AND pg_has_role(c.relowner, 'USAGE');
+            UPDATE {{$s}}.partition_settings s SET schema = n.nspname, name = c.relname
+                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE s.database = here AND c.oid = s.id AND pg_has_role(c.relowner, 'USAGE') AND (s.schema, s.name) <> (n.nspname, c.relname);
         END IF;
         IF clean AND has_table_privilege('{{$s}}.partition_log', 'DELETE') AND has_table_privilege('{{$s}}.partition_log', 'SELECT') THEN
             DELETE FROM {{$s}}.partition_log l WHERE l.ended_at < now() - interval '90 days';

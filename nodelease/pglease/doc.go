@@ -86,7 +86,8 @@
 //
 // Confirmed writes are on disk, even if the database turns synchronous_commit off. But
 // an asynchronous standby that is promoted may lack the last writes. After its
-// promotion, its write-ahead log has a new timeline. In each pool, the first attempt to
+// promotion, its write-ahead log has a new timeline. A restored dump and a logical replica
+// are another database, which has the same effect. In each pool, the first attempt to
 // claim a number records the new timeline. From then on, the server grants no number of
 // the pool until the longest TTL in the pool has passed, and each later claim starts
 // after that time. By then no process trusts a claim that was lost. Existing claims are
@@ -105,8 +106,8 @@
 //   - A pool that was first used shortly before the failover, so that all of it was
 //     lost.
 //   - An old primary that still serves some clients. The failover must prevent that.
-//   - Changes without a new timeline: a restored disk snapshot or dump, a logical
-//     replica that takes over, or a service that doesn't report its log position.
+//   - A restored disk snapshot, which has the timeline of its original, and failovers of a
+//     service that doesn't report its log position.
 //
 // In the last case, run this statement before programs claim numbers again. Then the
 // next claim of each pool sees a new timeline:
