@@ -1,14 +1,22 @@
 package pglease
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 // A standby is a second server in the primary's container.
@@ -98,6 +106,9 @@ func TestFailover(t *testing.T) {
 		behind = renewed(behind, "first")
 		replica := startStandby(t, db)
 		replica.caughtUp()
+		if got, err := replica.query("SELECT problem FROM sortkey.database_problems"); err != nil || got != "" {
+			t.Errorf("expected a standby to be no copy, got %q, %v", got, err)
+		}
 
 		call := func(p nodelease.Pool, holder string, now int64) string {
 			return fmt.Sprintf("SELECT concat_ws('|', number, term, after, ahead_count, lowest_mark) FROM sortkey.claim_node('%s', %d, '%s', '{}', '%s', %d, %d, %d)",
@@ -131,6 +142,11 @@ func TestFailover(t *testing.T) {
 				t.Errorf("%s: expected %s, got %s, %v", statement, want, got, err)
 			}
 		}
+		// The promoted server says so until somebody confirms that it continues alone.
+		const promoted = "SELECT split_part(problem, ':', 1) FROM sortkey.database_problems"
+		expect(promoted, "continues after a promotion or a recovery (timeline 00000002, before 00000001)")
+		expect("SELECT sortkey.confirm_original()", "")
+		expect(promoted, "")
 		// The wait is the longest TTL in the pool, not the requested TTL.
 		begin := time.Now().UnixMilli() - 1000 // the server's clock may differ a little
 		got, err := replica.query(call(p, "new", begin))
@@ -189,8 +205,8 @@ func TestFence(t *testing.T) {
 		k, err = nodelease.Acquire(ctx, s, p, nodelease.Options{Wait: -1})
 		must(t, err)
 		must(t, k.Close())
-		if got := one[string](t, db.SQL(t), "SELECT timeline FROM sortkey.node_pool"); got != "00000001" {
-			t.Errorf("expected timeline 00000001, got %s", got)
+		if got := one[string](t, db.SQL(t), "SELECT timeline FROM sortkey.node_pool"); !strings.HasPrefix(got, "00000001 ") {
+			t.Errorf("expected timeline 00000001 and the database, got %s", got)
 		}
 		// A number can't be reserved before the fence either.
 		db.Exec(t, "UPDATE sortkey.node_pool SET timeline = '00000000'; UPDATE sortkey.node_lease SET mark = 0")
@@ -200,5 +216,96 @@ func TestFence(t *testing.T) {
 			_, err = s.Claim(ctx, p, ask("c", time.Second))
 			wrong(t, err, nodelease.ErrClockBehind)
 		}
+	})
+}
+
+// Generators keep their numbers over a failover to a standby that lacks their last renewals, and
+// create no ID twice. They create none from the end of their last claim at the old server until
+// their first renewal at the promoted one.
+func TestFailoverOfGenerators(t *testing.T) {
+	t.Parallel()
+	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
+		host := db.DirectHost(t)
+		ttl := pgtest.Scaled(9*time.Second, 30*time.Second)
+		lag := ttl * 11 / 30 // a third of the TTL passes between renewals
+		up(t, db)
+		replica := startStandby(t, db)
+		config, err := pgx.ParseConfig(db.URL)
+		must(t, err)
+		var moved atomic.Bool
+		clients := stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(func(_ context.Context, c *pgx.ConnConfig) error {
+			if moved.Load() {
+				c.Host, c.Port = host, 5433
+			}
+			return nil
+		}))
+		defer clients.Close()
+
+		const generators = 8
+		ctx, cancel := context.WithCancel(t.Context())
+		var ids [generators]*nodelease.Generator[idtype.Snowflake]
+		var created [generators][]idtype.Snowflake
+		var gaps [generators]time.Duration // the longest time between two IDs
+		var creating sync.WaitGroup
+		defer creating.Wait()
+		defer cancel()
+		for i := range ids {
+			ids[i], err = nodelease.NewSnowflakeGenerator(ctx, pglease.New(clients, pglease.Config{}), idtype.SnowflakeConfig{Options: idtype.Options{MaxWait: -1}}, nodelease.Options{TTL: ttl, Wait: time.Minute})
+			must(t, err)
+			defer ids[i].Close()
+			creating.Go(func() {
+				for last := time.Now(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+					id, err := ids[i].Next()
+					if err == nil {
+						created[i] = append(created[i], id)
+						gaps[i], last = max(gaps[i], time.Since(last)), time.Now()
+					}
+				}
+			})
+		}
+		replica.caughtUp()
+
+		// Stop replication, and the primary after the lag.
+		replica.must("pg_ctl -D /tmp/standby -m fast -w stop >/dev/null")
+		time.Sleep(lag)
+		stored := one[string](t, db.SQL(t), "SELECT string_agg(nonce, ' ' ORDER BY number) FROM sortkey.node_lease")
+		down := time.Now()
+		moved.Store(true)
+		db.Exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		replica.start("-c primary_conninfo= -c listen_addresses=*")
+		replica.must("pg_ctl -D /tmp/standby -w promote >/dev/null")
+		if got, err := replica.query("SELECT string_agg(nonce, ' ' ORDER BY number) FROM sortkey.node_lease"); err != nil || got == stored {
+			t.Fatalf("expected the standby to lack the last renewals, got %s, %v", got, err)
+		}
+		out := time.Since(down)
+		var renewals [generators]uint64
+		for i, g := range ids {
+			renewals[i] = g.Stats().Renewals
+		}
+		for i, g := range ids {
+			pgtest.Eventually(t, "the claim is renewed at the promoted server", func() error {
+				if stats := g.Stats(); stats.Renewals == renewals[i] && stats.Losses == 0 {
+					return fmt.Errorf("generator %d: no renewal: %w", i, stats.Claim.LastFailure)
+				}
+				return g.Ready()
+			})
+		}
+		time.Sleep(ttl / 10)
+		cancel()
+		creating.Wait()
+
+		seen := map[idtype.Snowflake]bool{}
+		for i, g := range ids {
+			if stats := g.Stats(); stats.Losses > 0 {
+				t.Errorf("generator %d: expected no lost claim, got %+v", i, stats)
+			}
+			for _, id := range created[i] {
+				if seen[id] {
+					t.Fatalf("ID %v was created twice", id)
+				}
+				seen[id] = true
+			}
+		}
+		t.Logf("TTL %v, lag %v, without a server for %v: %d IDs, longest times without one: %v", ttl, lag, out, len(seen), gaps)
 	})
 }

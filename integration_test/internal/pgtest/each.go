@@ -302,6 +302,17 @@ func (db *DB) URLFromContainers(t testing.TB) string {
 	return u.String()
 }
 
+// DirectHost returns the address of the server's container, for ports that aren't published.
+// If this machine can't reach it, DirectHost lists the test as not run.
+func (db *DB) DirectHost(t testing.TB) string {
+	t.Helper()
+	ip := db.host(t)
+	if !isReachable(ip) {
+		notRun(t, fmt.Errorf("this machine can't reach the container's address %s", ip))
+	}
+	return ip
+}
+
 // Exec runs one or more statements, separated by semicolons, to set up a test.
 func (db *DB) Exec(t testing.TB, sql string) {
 	t.Helper()
