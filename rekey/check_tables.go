@@ -114,6 +114,8 @@ func (m *model) checkTable(r *relation) {
 		m.problem(object, "inherits from a table, or a table inherits from it", "run "+r.NoInherit+", or move the rows to a new table")
 	case r.Typed:
 		m.problem(object, "is a typed table, which can't have other columns", "run ALTER TABLE "+r.Name+" NOT OF")
+	case r.Distributed:
+		m.problem(object, "is a table of Citus on its workers, where triggers can't keep both keys", "undistribute the tables, or keep the key")
 	case r.Temporary:
 		m.problem(object, "is temporary", "create it as an ordinary table")
 	}

@@ -8,26 +8,27 @@ import (
 
 // A relation is a table with columns that change.
 type relation struct {
-	OID       int64
-	Name      string // qualified and quoted
-	Plain     string // without schema and quotes
-	Schema    string // quoted
-	Kind      string // pg_class.relkind
-	Partition bool
-	Root      string // of a partition, the partitioned table at the top, qualified and quoted
-	Typed     bool   // CREATE TABLE … OF
-	NoInherit string // statements that end inheritance; empty without parents and children
-	Owned     bool   // the role may change the table
-	RLS       bool
-	ForceRLS  bool
-	Temporary bool
-	Rows      float64
-	Identity  string // pg_class.relreplident
-	Owner     string // quoted
-	columns   []*column
-	Grants    []grant
-	others    []string // quoted names of the columns that don't change, in order
-	settable  []string // without generated columns and others that statements can't set
+	OID         int64
+	Name        string // qualified and quoted
+	Plain       string // without schema and quotes
+	Schema      string // quoted
+	Kind        string // pg_class.relkind
+	Partition   bool
+	Root        string // of a partition, the partitioned table at the top, qualified and quoted
+	Typed       bool   // CREATE TABLE … OF
+	NoInherit   string // statements that end inheritance; empty without parents and children
+	Owned       bool   // the role may change the table
+	RLS         bool
+	ForceRLS    bool
+	Temporary   bool
+	Distributed bool // by Citus, or replicated to its workers
+	Rows        float64
+	Identity    string // pg_class.relreplident
+	Owner       string // quoted
+	columns     []*column
+	Grants      []grant
+	others      []string // quoted names of the columns that don't change, in order
+	settable    []string // without generated columns and others that statements can't set
 	// Triggers means that a trigger of the user fires on UPDATE, and AlwaysTriggers that one
 	// fires even for session_replication_role replica.
 	Triggers, AlwaysTriggers bool

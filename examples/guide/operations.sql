@@ -20,4 +20,4 @@ GROUP BY t.parent ORDER BY maintained_at NULLS FIRST;
 -- [analyzed]
 SELECT t.parent, s.last_analyze
 FROM sortkey.partitioned_table t JOIN pg_stat_all_tables s ON s.relid = t.parent
-WHERE s.last_analyze IS NULL OR s.last_analyze < now() - interval '30 days';
+WHERE s.last_analyze IS NULL OR s.last_analyze < now() - interval '30 days' ORDER BY s.last_analyze NULLS FIRST, t.parent::text;

@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"context"
 	"hash/fnv"
 	"math/bits"
 
@@ -18,6 +19,14 @@ func SitePool(site int) nodelease.Pool {
 		}
 	}
 	return pool
+}
+
+// SiteIDs returns a generator with a number of a site. It calls the function for each number
+// that it claims: at first, and after a loss.
+func SiteIDs(ctx context.Context, store nodelease.Store, site int) (*nodelease.Generator[idtype.Snowflake], error) {
+	return nodelease.NewGenerator(ctx, store, SitePool(site), nodelease.Options{}, func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
+		return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l}})
+	})
 }
 
 // ShardGenerators returns a generator for each of 32 logical shards. The number

@@ -17,6 +17,7 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/pglease"
+	"github.com/sortkey/sortkey/rekey"
 )
 
 // Tests run one after another: adding a node to a cluster writes all roles of the server, and fails
@@ -109,6 +110,7 @@ func TestLimits(t *testing.T) {
 		t.Run("colocation", func(t *testing.T) { colocation(t, c) })
 		t.Run("named_CHECK", func(t *testing.T) { namedCheck(t, c) })
 		t.Run("claims", func(t *testing.T) { claims(t, c) })
+		t.Run("rekey", func(t *testing.T) { rekeyed(t, c) })
 	})
 }
 
@@ -292,6 +294,19 @@ func TestPartitions(t *testing.T) {
 			t.Errorf("%d partitions aren't distributed", n)
 		}
 	})
+}
+
+// Package rekey refuses distributed tables and reference tables by name.
+func rekeyed(t *testing.T, c *pgtest.Cluster) {
+	c.Exec(t, `create table accounts (id bigint primary key, at timestamptz); select create_distributed_table('accounts', 'id');
+		create table regions (id bigint primary key, at timestamptz); select create_reference_table('regions')`)
+	for _, table := range []string{"public.accounts", "public.regions"} {
+		plan, err := rekey.Inspect(t.Context(), c.SQL(t), rekey.Spec{Keys: []rekey.Key{{Table: table, Format: rekey.Snowflake, Node: 100, BackfillNode: 101}}}, rekey.Options{})
+		must(t, err)
+		if problems := fmt.Sprint(plan.Problems); !strings.Contains(problems, "table "+table) || !strings.Contains(problems, "is a table of Citus") {
+			t.Errorf("%s: want a problem, got %s", table, problems)
+		}
+	}
 }
 
 // Claims of node numbers work through the coordinator.

@@ -50,6 +50,17 @@ func TestPage(t *testing.T) {
 			t.Errorf("want the CHECK to reject -1, got %v", err)
 		}
 
+		run(c.Conn(t), "tenants")
+		conn = c.Conn(t)
+		for _, tenant := range []int{1, 2} {
+			_, err := conn.Exec(t.Context(), "insert into events (tenant_id, kind) values ($1, 'x')", tenant)
+			must(t, err)
+		}
+		partitions := pgtest.Value[int](t, conn, "select count(*) from pg_dist_partition join pg_inherits on inhrelid = logicalrelid where inhparent = 'events'::regclass")
+		if rows := pgtest.Value[int](t, conn, "select count(*) from events where id >= sortkey.snowflake_floor(now() - interval '1 hour')"); rows != 2 || partitions != 6 {
+			t.Errorf("want 2 rows and 6 distributed partitions, got %d and %d", rows, partitions)
+		}
+
 		run(c.Conn(t), "lock-timeout")
 		for i, worker := range c.Workers {
 			if settings := pgtest.Value[string](t, worker.Conn(t), "select rolconfig::text from pg_roles where rolname = $1", role); settings != "{lock_timeout=2s}" {

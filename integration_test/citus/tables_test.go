@@ -14,7 +14,10 @@ import (
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 // Tests of one installation share a database, which takes seconds to create on three servers.
@@ -263,6 +266,92 @@ func TestMove(t *testing.T) {
 			t.Errorf("during the move the sessions inserted %d rows, want some of each", meanwhile)
 		}
 		t.Logf("%d rows, of them %d during the move", len(all), meanwhile)
+	})
+}
+
+// A worker joins, and the shards are rebalanced, while ten sessions insert rows, with IDs of the
+// default and of claimed numbers. No session gets an error, and the table has each acknowledged
+// row once. The new worker then generates IDs with a number of its own.
+func TestNewWorker(t *testing.T) {
+	installed(t, func(t *testing.T, c *pgtest.Cluster) {
+		joins, host := c.Workers[1], c.Host(t, 1)
+		group := pgtest.Value[int](t, joins.Conn(t), "select groupid from pg_dist_local_group")
+		c.Exec(t, fmt.Sprintf("select citus_remove_node('%s', 5432)", host))
+		c.Workers = c.Workers[:1]
+		setNodes(t, c)
+		prepare(t, c)
+		c.Exec(t, `set citus.shard_count = 4;
+			create table orders (id bigint primary key default sortkey.next_snowflake(), writer integer);
+			select create_distributed_table('orders', 'id')`)
+		shards := func() int {
+			t.Helper()
+			return pgtest.Value[int](t, c.Conn(t), "select count(*) from pg_dist_shard_placement join pg_dist_shard using (shardid) where logicalrelid = 'orders'::regclass and nodename = '"+host+"'")
+		}
+
+		var (
+			writing sync.WaitGroup
+			done    atomic.Bool
+			acked   [10][]int64       // the IDs of the rows of each session
+			longest [10]time.Duration // between two rows
+		)
+		for w := range acked {
+			conn := servers(c)[w%2].Conn(t)
+			next := func() (any, error) { return nil, nil }
+			if w >= 6 {
+				g, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(c.SQL(t), pglease.Config{}), idtype.SnowflakeConfig{}, nodelease.Options{Wait: time.Minute})
+				must(t, err)
+				defer g.Close()
+				next = func() (any, error) { return g.Next() }
+			}
+			writing.Go(func() {
+				for last := time.Now(); !done.Load(); last = time.Now() {
+					given, err := next()
+					var id int64
+					switch {
+					case err != nil:
+					case given == nil:
+						err = conn.QueryRow(t.Context(), "insert into orders (writer) values ($1) returning id", w).Scan(&id)
+					default:
+						err = conn.QueryRow(t.Context(), "insert into orders values ($1, $2) returning id", given, w).Scan(&id)
+					}
+					if err != nil {
+						t.Errorf("session %d: after %d rows: %v", w, len(acked[w]), err)
+						return
+					}
+					acked[w] = append(acked[w], id)
+					longest[w] = max(longest[w], time.Since(last))
+				}
+			})
+		}
+		pgtest.Eventually(t, "all sessions have inserted", func() error {
+			if n := pgtest.Value[int](t, c.Conn(t), "select count(distinct writer) from orders"); n < len(acked) {
+				return fmt.Errorf("%d sessions", n)
+			}
+			return nil
+		})
+		for _, s := range docs.One(t, "scaling-out", "new-worker").Replace("DATABASE shop", "DATABASE "+c.Name, "worker-3", host, "node_3", fmt.Sprint("node_", group+1)).Statements() {
+			_, err := c.Conn(t).Exec(t.Context(), s)
+			must(t, err)
+		}
+		done.Store(true)
+		writing.Wait()
+
+		if n := shards(); n != 2 {
+			t.Errorf("want 2 of 4 shards on the new worker, got %d", n)
+		}
+		all := slices.Concat(acked[:]...)
+		slices.Sort(all)
+		rows := values[int64](t, c.Conn(t), "select id from orders order by id")
+		if !slices.Equal(rows, all) {
+			t.Errorf("the sessions inserted %d rows, the table has %d, %d of them distinct", len(all), len(rows), len(slices.Compact(slices.Clone(rows))))
+		}
+		if n := slices.Compact(slices.Clone(all)); len(n) != len(all) {
+			t.Errorf("%d of %d IDs repeat", len(all)-len(n), len(all))
+		}
+		t.Logf("%d rows; the longest times between two rows: %v", len(all), longest)
+		if node := pgtest.Value[int](t, joins.Conn(t), "insert into orders default values returning sortkey.snowflake_node(id)"); node != 1020 {
+			t.Errorf("want number 1020 of the new worker, got %d", node)
+		}
 	})
 }
 

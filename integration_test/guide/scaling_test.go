@@ -192,7 +192,7 @@ func TestSites(t *testing.T) {
 		}
 		sites = sites[:1]
 		docs.SQL(t, "scaling-out", "site", "site-table", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote",
-			"nodes", "tables", "rows", "lock-timeout") // the last four run in package citus
+			"nodes", "tables", "rows", "lock-timeout", "tenants", "new-worker") // the last six run in package citus
 	})
 }
 
@@ -224,6 +224,14 @@ func TestSitePool(t *testing.T) {
 			defer k.Close()
 			if k.Number() != site<<5 {
 				t.Errorf("site %d: expected number %d, got %d", site, site<<5, k.Number())
+			}
+			g, err := guide.SiteIDs(t.Context(), store, site)
+			must(t, err)
+			defer g.Close()
+			id, err := g.Next()
+			must(t, err)
+			if p, err := idtype.DefaultSnowflakeLayout().Parts(id); err != nil || p.Datacenter != site {
+				t.Errorf("site %d: got an ID of %+v, %v", site, p, err)
 			}
 		}
 	})

@@ -70,6 +70,7 @@ SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", pg_catalog.form
     (SELECT coalesce(string_agg(pg_catalog.format('ALTER TABLE %s NO INHERIT %s', i.inhrelid::regclass, i.inhparent::regclass), '; ' ORDER BY i.inhrelid, i.inhparent), '') FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)) AS "NoInherit",
     pg_catalog.pg_has_role(c.relowner, 'USAGE') AS "Owned", c.relrowsecurity AS "RLS", c.relforcerowsecurity AS "ForceRLS",
     (SELECT json_agg(row_to_json(y)) FROM (SELECT {{template "grant"}} FROM pg_catalog.aclexplode(c.relacl) g) y) AS "Grants", c.relpersistence = 't' AS "Temporary",
+    EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE t.tgrelid = c.oid AND p.proname = 'citus_truncate_trigger') AS "Distributed",
     EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('O', 'A')) AS "Triggers",
     EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('A', 'R')) AS "AlwaysTriggers",
     c.reltuples AS "Rows", c.relreplident AS "Identity", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)) AS "Owner"

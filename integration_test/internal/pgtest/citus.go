@@ -104,6 +104,12 @@ func newCluster(t *testing.T, nodes []*running) *Cluster {
 	return c
 }
 
+// Host returns the address by which the other nodes reach a worker.
+func (c *Cluster) Host(t testing.TB, worker int) string {
+	t.Helper()
+	return c.Workers[worker].host(t)
+}
+
 // host returns the address of the server's container for other containers.
 func (db *DB) host(t testing.TB) string {
 	t.Helper()
