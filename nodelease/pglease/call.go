@@ -2,12 +2,12 @@ package pglease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
 
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/nodelease"
 )
 
@@ -41,7 +41,7 @@ func (s *Store) call(ctx context.Context, p nodelease.Pool, what string, q query
 		if err = s.db.QueryRowContext(ctx, text, q.args...).Scan(q.results...); err == nil {
 			return nil
 		}
-		if code := state(err); code != "40001" && code != "40P01" || ctx.Err() != nil {
+		if code := pgerror.State(err); code != "40001" && code != "40P01" || ctx.Err() != nil {
 			break
 		}
 		timer := time.NewTimer(rand.N(time.Millisecond << attempt))
@@ -54,21 +54,11 @@ func (s *Store) call(ctx context.Context, p nodelease.Pool, what string, q query
 	return fmt.Errorf("pglease: %s of pool %q: %w", what, p.Name, s.explain(err, p))
 }
 
-// state returns the SQLSTATE of an error, or "" if it has none. Both *pgconn.PgError
-// of pgx and *pq.Error of lib/pq have the method SQLState.
-func state(err error) string {
-	var pg interface{ SQLState() string }
-	if !errors.As(err, &pg) {
-		return ""
-	}
-	return pg.SQLState()
-}
-
 // explain adds the remedy to an error of the server. If the error persists until the
 // setup changes, it also adds [nodelease.ErrMisconfigured]. Other errors, such as
 // errors during a failover, are temporary.
 func (s *Store) explain(err error, p nodelease.Pool) error {
-	switch code := state(err); code {
+	switch code := pgerror.State(err); code {
 	case "SK001":
 		return fmt.Errorf("%w: %w", err, nodelease.ErrPoolMismatch)
 	case "25006": // read_only_sql_transaction
