@@ -27,7 +27,7 @@ import (
 // that fails always fails in the same way.
 //
 // Processes run the code of this package and of idtype. The store is a model of the three
-// kinds of stores, with leasetest.Store for the rules that they share; leasetest.Exercise
+// kinds of stores, with leasetest.Store for the rules that they share; leasetest.TestStore
 // compares these with each real store. Each message to the store and back takes some time,
 // and can be lost or arrive late, so that renewals overtake each other.
 //

@@ -2,7 +2,7 @@
 //
 // # What it shows
 //
-//   - pglease_test.go: the store passes leasetest.Exercise, directly and behind PgBouncer, and
+//   - pglease_test.go: the store passes leasetest.TestStore, directly and behind PgBouncer, and
 //     works with each driver and query exec mode
 //   - claims_test.go: concurrent claims, stuck transactions, durability, reservations, the rows
 //     and plans of a claim, and a thousand claims at once
@@ -34,5 +34,5 @@
 // About half a minute with one version of Postgres: a server for most tests, one each for the
 // failover and the clock, and PgBouncer. Tests mostly wait, so 16 run at once. With -short, the
 // tests of claims, the fence, reservations and privileges run in 5 s, on one server, and
-// leasetest.Exercise has a TTL of half a second instead of three.
+// leasetest.TestStore has a TTL of half a second instead of three.
 package pglease

@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	pgtest.MainParallel(m, 16, TestExercise, TestFence, TestReserve, TestPrivileges, TestCreatePool)
+	pgtest.MainParallel(m, 16, TestStore, TestFence, TestReserve, TestPrivileges, TestCreatePool)
 }
 
 var (
@@ -94,12 +94,12 @@ func begin(t *testing.T, db *pgtest.DB, query string, args ...any) pgx.Tx {
 }
 
 // The store passes the tests of leasetest.
-func TestExercise(t *testing.T) {
+func TestStore(t *testing.T) {
 	t.Parallel()
 	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
-		leasetest.Exercise(t, leasetest.Harness{
+		leasetest.TestStore(t, leasetest.Harness{
 			TTL:  pgtest.Scaled(500*time.Millisecond, 3*time.Second),
-			Open: func(t *testing.T) nodelease.Store { return open(t, db) },
+			Open: func(t *testing.T, _ bool) nodelease.Store { return open(t, db) },
 		})
 	})
 }
@@ -111,8 +111,10 @@ func TestPgBouncer(t *testing.T) {
 	bouncer := pgtest.Bouncer{Suite: "trixie", Version: "1.24", Backends: 4, Settings: "max_client_conn = 1000\nmax_prepared_statements = 0"}
 	installed.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		pooled := bouncer.Start(t, db)
-		open := func(t *testing.T) nodelease.Store { return open(t, &pooled, pgtest.Mode(pgx.QueryExecModeExec)) }
-		leasetest.Exercise(t, leasetest.Harness{Open: open})
+		open := func(t *testing.T, _ bool) nodelease.Store {
+			return open(t, &pooled, pgtest.Mode(pgx.QueryExecModeExec))
+		}
+		leasetest.TestStore(t, leasetest.Harness{Open: open})
 	})
 }
 

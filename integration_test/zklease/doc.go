@@ -3,7 +3,7 @@
 //
 // # What it shows
 //
-//   - zklease_test.go: the store passes leasetest.Exercise. TestServer runs all tests that leave
+//   - zklease_test.go: the store passes leasetest.TestStore. TestServer runs all tests that leave
 //     the server alone.
 //   - faults_test.go: sessions expire, the server restarts or is paused, and connections are cut
 //     with requests and answers in them

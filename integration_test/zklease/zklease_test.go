@@ -141,13 +141,15 @@ func TestServer(t *testing.T) {
 }
 
 func testStore(t *testing.T, server *zktest.Server) {
-	leasetest.Exercise(t, leasetest.Harness{
+	leasetest.TestStore(t, leasetest.Harness{
 		TTL: brief,
-		Open: func(t *testing.T) nodelease.Store {
+		Open: func(t *testing.T, lasting bool) nodelease.Store {
+			if lasting {
+				return modest{open(t, server, zklease.Config{})}
+			}
 			return modest{open(t, server, zklease.Config{SessionTimeout: brief})}
 		},
-		OpenLasting: func(t *testing.T) nodelease.Store { return modest{open(t, server, zklease.Config{})} },
-		Crash:       func(_ *testing.T, s nodelease.Store) { s.(modest).disconnect() },
+		Crash: func(_ *testing.T, s nodelease.Store) { s.(modest).disconnect() },
 	})
 }
 

@@ -84,12 +84,13 @@ func (s *Store) crash() {
 func TestStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	leasetest.Exercise(t, leasetest.Harness{
-		TTL:  briefTTL(),
-		Open: func(*testing.T) nodelease.Store { return modest{brief(dir, Config{})} },
-		OpenLasting: func(*testing.T) nodelease.Store {
-			s := New(dir, Config{})
-			s.ttl = time.Hour
+	leasetest.TestStore(t, leasetest.Harness{
+		TTL: briefTTL(),
+		Open: func(_ *testing.T, lasting bool) nodelease.Store {
+			s := brief(dir, Config{})
+			if lasting {
+				s.ttl = time.Hour
+			}
 			return modest{s}
 		},
 		Crash:  func(_ *testing.T, s nodelease.Store) { s.(modest).crash() },

@@ -253,9 +253,7 @@ func (s *suite) testPools() {
 	c.release(p, first, 50)
 	c.busy(q, s.request(0, 100), 1, 0, 0)
 	c.release(q, second, 70)
-	if got := c.claim(p, s.request(100, 100)); got.After != s.base+50 {
-		s.Errorf("expected the high-water mark %d, got %+v", s.base+50, got)
-	}
+	c.claimAfter(p, s.request(100, 100), 50)
 }
 
 // testMismatch checks that a pool with another size or layout is rejected.
@@ -311,9 +309,7 @@ func (s *suite) testCancelled() {
 	if got, err := c.store.Claim(ended, p, s.request(300, 100)); err == nil {
 		s.Errorf("Claim: expected an error, got %+v", got)
 	}
-	if got := s.open().claim(p, s.request(300, 100)); got.After != s.base+150 {
-		s.Errorf("expected the high-water mark %d, got %+v", s.base+150, got)
-	}
+	s.open().claimAfter(p, s.request(300, 100), 150)
 }
 
 // testCancelledMidway checks that a claim whose context ends during the call loses no
@@ -344,7 +340,7 @@ func (s *suite) testCancelledMidway() {
 		r := s.brief(mark+1, 1)
 		var err error
 		if claim, err = cut(i, r); err != nil {
-			claim = c.grantedEventually(p, func() nodelease.Request { return r })
+			claim = c.claimEventually(p, func() nodelease.Request { return r })
 		}
 		if claim.After != s.base+mark {
 			s.Fatalf("expected the high-water mark %d, got %+v", s.base+mark, claim)
@@ -352,10 +348,11 @@ func (s *suite) testCancelledMidway() {
 	}
 	// If the holder doesn't call again, the number is free after some time.
 	c.release(p, claim, claim.Until-s.base)
+	now := func() nodelease.Request { return s.brief(time.Now().UnixMilli()-s.base, 1) }
 	for i := range calls {
-		if got, err := cut(i, s.brief(time.Now().UnixMilli()-s.base, 1)); err == nil {
+		if got, err := cut(i, now()); err == nil {
 			c.release(p, got, got.Until-s.base)
 		}
 	}
-	s.open().claimEventually(p)
+	s.open().claimEventually(p, now)
 }

@@ -24,11 +24,11 @@ func ExampleStore() {
 }
 
 // The function is a test in the package of the store.
-func ExampleExercise() {
+func ExampleTestStore() {
 	_ = func(t *testing.T) { // func TestStore(t *testing.T) {
 		shared := &leasetest.Store{} // the data that all clients share
-		leasetest.Exercise(t, leasetest.Harness{
-			Open: func(*testing.T) nodelease.Store { return shared }, // a client of one process
+		leasetest.TestStore(t, leasetest.Harness{
+			Open: func(*testing.T, bool) nodelease.Store { return shared }, // a client of one process
 		})
 	}
 }

@@ -22,5 +22,5 @@ func TestStore(t *testing.T) {
 	if testing.Short() {
 		ttl = 300 * time.Millisecond
 	}
-	leasetest.Exercise(t, leasetest.Harness{TTL: ttl, Open: func(*testing.T) nodelease.Store { return store }})
+	leasetest.TestStore(t, leasetest.Harness{TTL: ttl, Open: func(*testing.T, bool) nodelease.Store { return store }})
 }

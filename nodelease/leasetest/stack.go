@@ -31,7 +31,7 @@ func (s *suite) testStack() {
 	p := s.pool(1)
 	var ahead atomic.Int64
 	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	store := patientStore{s.h.Open(s.T), make(chan error, 1)}
+	store := patientStore{s.open().store, make(chan error, 1)}
 	acquire := func(wait time.Duration) (*nodelease.Keeper, error) {
 		ctx, cancel := s.patiently()
 		defer cancel()

@@ -23,7 +23,7 @@ func (s *suite) testLapse() {
 		}
 		return err
 	})
-	if held := time.Since(sent); held < s.stands(first)-s.slack() && !s.h.Prompt {
+	if held := time.Since(sent); held < s.stands(first) && !s.h.Prompt {
 		s.Errorf("expected the number to be held for %v, got %v", s.stands(first), held)
 	}
 	if next.Number != first.Number || next.Term <= first.Term || next.After != first.Until {
@@ -50,9 +50,9 @@ func (s *suite) renewed() bool {
 	c, rival := s.open(), s.openLasting()
 	sent := time.Now()
 	claim := c.claim(p, s.brief(0, 100))
-	stands := s.stands(claim) - s.slack()
+	stands := s.stands(claim)
 	// Longer than the claim lasts without renewals.
-	for begun, i := time.Now(), int64(1); time.Since(begun) < 5*s.stands(claim)/4; i++ {
+	for begun, i := time.Now(), int64(1); time.Since(begun) < 5*s.h.TTL/4; i++ {
 		time.Sleep(stands / 20)
 		again := time.Now()
 		renewed, err := c.tryRenew(p, claim, 100*i, s.h.TTL)
@@ -120,9 +120,7 @@ func (s *suite) testMarks() {
 	p = s.pool(1)
 	c = s.openLasting()
 	c.release(p, c.claim(p, s.request(0, 1000)), -7)
-	if next := c.claim(p, s.request(0, 1000)); next.After != s.base-7 {
-		s.Errorf("expected the high-water mark %d, got %+v", s.base-7, next)
-	}
+	c.claimAfter(p, s.request(0, 1000), -7)
 }
 
 // testSuperseded checks that a claim can't be renewed or released after another holder
@@ -145,8 +143,8 @@ func (s *suite) testSuperseded() {
 	s.openLasting().busy(p, s.request(10_000, 100), 1, 0, 0)
 	present.release(p, claim, 1250)
 	s.openLasting().refused(p, old)
-	if next := s.openLasting().claim(p, s.request(10_000, 100)); next.After != s.base+1250 || next.Term <= claim.Term {
-		s.Errorf("expected a term after %d, after %d, got %+v", claim.Term, s.base+1250, next)
+	if next := s.openLasting().claimAfter(p, s.request(10_000, 100), 1250); next.Term <= claim.Term {
+		s.Errorf("expected a term after %d, got %+v", claim.Term, next)
 	}
 }
 
@@ -157,18 +155,13 @@ func (s *suite) testReleased() {
 	old := c.claim(p, s.request(0, 100))
 	c.release(p, old, 50)
 	c.refused(p, old)
-	claim := c.claim(p, s.request(1000, 100))
-	if claim.After != s.base+50 {
-		s.Errorf("expected the high-water mark %d, got %+v", s.base+50, claim)
-	}
+	claim := c.claimAfter(p, s.request(1000, 100), 50)
 	c.refused(p, old)
 	s.open().refused(p, old)
 	claim = c.renew(p, claim, 1200)
 	c.release(p, claim, 1150)
 	c.release(p, claim, 1170)
-	if next := s.open().claim(p, s.request(2000, 100)); next.After != s.base+1150 {
-		s.Errorf("expected the high-water mark %d, got %+v", s.base+1150, next)
-	}
+	s.open().claimAfter(p, s.request(2000, 100), 1150)
 }
 
 // testForeign checks that the number, term and holder together identify a claim.
@@ -193,10 +186,8 @@ func (s *suite) testForeign() {
 	}
 	claim = c.renew(p, claim, 1200)
 	c.release(p, claim, 1150)
-	for _, want := range []int64{201, 1150} {
-		if next := c.claim(p, s.request(2000, 100)); next.After != s.base+want {
-			s.Errorf("expected the high-water mark %d, got %+v", s.base+want, next)
-		}
+	for _, mark := range []int64{201, 1150} {
+		c.claimAfter(p, s.request(2000, 100), mark)
 	}
 }
 
@@ -222,9 +213,7 @@ func (s *suite) testLostAnswers() {
 	known.Sent, known.Past = []string{lost.Nonce}, nil
 	c.release(p, known, 3500)
 	c.refused(p, lost)
-	if next := c.claim(p, s.request(5000, 100)); next.After != s.base+3500 {
-		s.Errorf("expected the high-water mark %d, got %+v", s.base+3500, next)
-	}
+	c.claimAfter(p, s.request(5000, 100), 3500)
 }
 
 // testCopies checks that of two copies of a holder, such as the processes of a virtual
@@ -250,10 +239,6 @@ func (s *suite) testCopies() {
 		c.refused(p, second)
 		s.open().busy(p, s.request(at+5000, 100), 1, 0, 0)
 		c.release(p, first, at+350)
-		if next := c.claim(p, s.request(at+5000, 100)); next.After != s.base+at+350 {
-			s.Errorf("expected the high-water mark %d, got %+v", s.base+at+350, next)
-		} else {
-			c.release(p, next, at+5050)
-		}
+		c.release(p, c.claimAfter(p, s.request(at+5000, 100), at+350), at+5050)
 	}
 }

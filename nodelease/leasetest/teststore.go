@@ -13,19 +13,15 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// A Harness tells [Exercise] how to test a store.
+// A Harness tells [TestStore] how to test a store.
 type Harness struct {
 	// Open returns a client of the store. If the store uses connections, each client
 	// has its own. Clients opened with the same t must share their data. Clients of
 	// different tests may share it too. Open registers cleanups with t.Cleanup.
-	Open func(t *testing.T) nodelease.Store
-	// OpenLasting replaces Open in tests in which no claim may expire, even on a busy
-	// machine. If claims live as long as connections, these connections should survive
-	// a minute without traffic. Nil means Open.
-	OpenLasting func(t *testing.T) nodelease.Store
-	// Pool returns a pool of the given size that no test has used before. Nil means
-	// pools with random names.
-	Pool func(t *testing.T, size int) nodelease.Pool
+	//
+	// If lasting is set, no claim of the client may expire, even on a busy machine. If claims
+	// live as long as connections, the connection should survive a minute without traffic.
+	Open func(t *testing.T, lasting bool) nodelease.Store
 	// TTL is the shortest TTL that works reliably on a busy machine. 0 means three
 	// seconds.
 	TTL time.Duration
@@ -37,23 +33,15 @@ type Harness struct {
 	Prompt bool
 }
 
-// Exercise runs the tests that each store must pass. They run in parallel, each with
-// its own pool, and mostly wait. With -parallel 16, Exercise takes about three times the
+// TestStore runs the tests that each store must pass. They run in parallel, each with
+// its own pool, and mostly wait. With -parallel 16, TestStore takes about three times the
 // TTL.
-func Exercise(t *testing.T, h Harness) {
+func TestStore(t *testing.T, h Harness) {
 	if h.Open == nil {
 		t.Fatal("leasetest: Harness.Open is nil; set it to a function that returns a client of the store")
 	}
 	if h.TTL == 0 {
 		h.TTL = 3 * time.Second
-	}
-	if h.OpenLasting == nil {
-		h.OpenLasting = h.Open
-	}
-	if h.Pool == nil {
-		h.Pool = func(_ *testing.T, size int) nodelease.Pool {
-			return nodelease.Pool{Name: "test-" + strings.ToLower(rand.Text()), Size: size, Layout: "leasetest: made up"}
-		}
 	}
 	// The group waits for its parallel tests, so that the caller can clean up after it.
 	t.Run("store", func(t *testing.T) {
@@ -91,11 +79,7 @@ func Exercise(t *testing.T, h Harness) {
 			}
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
-				s := &suite{T: t, h: h, base: time.Now().UnixMilli()}
-				if !test.lapses {
-					s.h.Open = h.OpenLasting
-				}
-				test.run(s)
+				test.run(&suite{T: t, h: h, lapses: test.lapses, base: time.Now().UnixMilli()})
 			})
 		}
 	})
@@ -107,8 +91,9 @@ const abandoning = "storm with abandoned claims"
 // A suite is the state of one test.
 type suite struct {
 	*testing.T
-	h    Harness
-	base int64 // the test's times are relative to this time, in Unix milliseconds
+	h      Harness
+	lapses bool  // claims may expire
+	base   int64 // the test's times are relative to this time, in Unix milliseconds
 }
 
 // patience is the time limit for calls, and for effects that a store may delay.
@@ -116,20 +101,19 @@ const patience = time.Minute
 
 // pool returns a new pool.
 func (s *suite) pool(size int) nodelease.Pool {
-	s.Helper()
-	return s.h.Pool(s.T, size)
+	return nodelease.Pool{Name: "test-" + strings.ToLower(rand.Text()), Size: size, Layout: "leasetest: made up"}
 }
 
 // open returns a new client.
 func (s *suite) open() *client {
 	s.Helper()
-	return &client{s, s.h.Open(s.T)}
+	return &client{s, s.h.Open(s.T, !s.lapses)}
 }
 
 // openLasting returns a new client whose claims don't expire during the test.
 func (s *suite) openLasting() *client {
 	s.Helper()
-	return &client{s, s.h.OpenLasting(s.T)}
+	return &client{s, s.h.Open(s.T, true)}
 }
 
 // crash ends a client, if the store needs that for its claims to expire.
@@ -222,14 +206,19 @@ func (c *client) claim(p nodelease.Pool, r nodelease.Request) nodelease.Claim {
 	return got
 }
 
-// claimEventually retries a claim with the current time until it is granted.
-func (c *client) claimEventually(p nodelease.Pool) nodelease.Claim {
+// claimAfter claims a number, and checks that its last holder has left a high-water mark
+// relative to the base.
+func (c *client) claimAfter(p nodelease.Pool, r nodelease.Request, mark int64) nodelease.Claim {
 	c.Helper()
-	return c.grantedEventually(p, func() nodelease.Request { return c.brief(time.Now().UnixMilli()-c.base, 1) })
+	got := c.claim(p, r)
+	if got.After != c.base+mark {
+		c.Errorf("expected the high-water mark %d, got %+v", c.base+mark, got)
+	}
+	return got
 }
 
-// grantedEventually retries a claim until it is granted.
-func (c *client) grantedEventually(p nodelease.Pool, request func() nodelease.Request) (got nodelease.Claim) {
+// claimEventually retries a claim until it is granted.
+func (c *client) claimEventually(p nodelease.Pool, request func() nodelease.Request) (got nodelease.Claim) {
 	c.Helper()
 	c.eventually("a number is free", func() (err error) {
 		got, err = c.try(p, request())
@@ -315,14 +304,12 @@ func (c *client) refused(p nodelease.Pool, claim nodelease.Claim) {
 	}
 }
 
-// slack returns the tolerance for an early end of a claim, since the store's clock may
-// run faster than this machine's.
-func (s *suite) slack() time.Duration { return 10*time.Millisecond + s.h.TTL/50 }
-
-// stands returns how long a claim from a brief request lasts without a renewal.
+// stands returns how long a claim from a brief request lasts at least without a renewal. The
+// store's clock may run faster than this machine's.
 func (s *suite) stands(c nodelease.Claim) time.Duration {
+	ttl := s.h.TTL
 	if c.TTL > 0 {
-		return min(c.TTL, s.h.TTL)
+		ttl = min(c.TTL, ttl)
 	}
-	return s.h.TTL
+	return ttl - ttl/50 - 10*time.Millisecond
 }
