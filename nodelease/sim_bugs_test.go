@@ -20,11 +20,11 @@ var plantedBugs = []struct{ name, file, old, new string }{
 	{"a refused renewal repeated", "keeper.go", "case errors.Is(failure, ErrSuperseded):", "case false:"},
 	{"release with the mark of the start", "keeper.go", "highWaterMark = max(minted(), k.after)", "highWaterMark = k.after"},
 	{"one nonce for all renewals", "keeper.go", "	nonce := crand.Text()\n", "	_ = crand.Text\n	nonce := k.holder\n"},
-	{"nonce ignored", "leasetest/memory.go", "if !c.Knows(n.nonce) {", "if false {"},
-	{"term and holder ignored", "leasetest/memory.go", "if n.term != c.Term || n.holder != c.Holder {", "c.Nonce = n.nonce\n	if false {"},
-	{"renewal doesn't write the mark", "leasetest/memory.go", "n.highWaterMark, n.expires, n.ttl = max(n.highWaterMark, r.Until),", "n.highWaterMark, n.expires, n.ttl = max(n.highWaterMark, n.after+1),"},
-	{"mark lowered to the clock of a claim", "leasetest/memory.go", "case n.highWaterMark >= r.Now:", "case func() bool { n.highWaterMark = min(n.highWaterMark, r.Now-1); return false }():"},
-	{"claim after the mark of the last claim", "leasetest/memory.go", `n.holder, n.nonce, n.after, n.term = r.Holder, "", n.highWaterMark, n.term+1`, `n.holder, n.nonce, n.term = r.Holder, "", n.term+1`},
+	{"nonce ignored", "internal/stores/record.go", "if !c.Knows(m.Nonce) {", "if false {"},
+	{"term and holder ignored", "internal/stores/record.go", "if !m.Of(c) {", "c.Nonce = m.Nonce\n	if false {"},
+	{"renewal doesn't write the mark", "leasetest/memory.go", "	n.Record, n.expires, n.ttl = m,", "	if r.Nonce != \"\" { defer func() { n.Until = n.After + 1 }() }\n	n.Record, n.expires, n.ttl = m,"},
+	{"mark lowered to the clock of a claim", "leasetest/memory.go", "case n.Until >= r.Now:", "case func() bool { n.Until = min(n.Until, r.Now-1); return false }():"},
+	{"claim after the mark of the last claim", "internal/stores/record.go", "Holder: r.Holder, After: m.Until,", "Holder: r.Holder, After: m.After,"},
 }
 
 // The simulation finds each planted bug. It compiles the package once per bug, so it runs

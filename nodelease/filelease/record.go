@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 
 	"github.com/sortkey/sortkey/internal/strictjson"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/internal/stores"
 )
 
 // The names of a number's files are the number with a suffix.
@@ -32,18 +32,12 @@ type record struct {
 	number int    // the name of the file
 	Size   int    `json:"size"` // of the pool, as Layout
 	Layout string `json:"layout"`
-	Term   int64  `json:"term"`
-	Holder string `json:"holder"` // "" if the number was released
-	Nonce  string `json:"nonce"`  // of the last renewal; "" before it
-	After  int64  `json:"after"`  // in Unix milliseconds, as Until
-	Until  int64  `json:"until"`
+	stores.Record
 }
-
-func (rec record) tag() tag { return tag{rec.Term, rec.Holder} }
 
 // read reads the record of a number, and checks that it is one of the pool.
 func (s *Store) read(p nodelease.Pool, n int) (record, error) {
-	path := s.numberPath(p, n)
+	path := s.numberPath(p, n, suffix)
 	f, err := openOwn(path, os.O_RDONLY, fileMode)
 	if err != nil {
 		return record{}, err
@@ -58,9 +52,8 @@ func (s *Store) read(p nodelease.Pool, n int) (record, error) {
 		return record{}, fmt.Errorf("filelease: decode %s: %w; stop the program, restore the file or set its \"until\" to a time, in Unix milliseconds, after the last ID with number %d; got %.200q: %w",
 			path, err, n, data, nodelease.ErrMisconfigured)
 	}
-	if rec.Size != p.Size || rec.Layout != p.Layout {
-		return record{}, fmt.Errorf("filelease: open pool %q in %s: created with %d numbers and layout %q, but this program has %d and %q; use the same size and layout, or another pool name: %w",
-			p.Name, s.dir, rec.Size, rec.Layout, p.Size, p.Layout, nodelease.ErrPoolMismatch)
+	if err := stores.CheckLayout(fmt.Sprintf("filelease: open pool %q in %s", p.Name, s.dir), p, rec.Size, rec.Layout); err != nil {
+		return record{}, err
 	}
 	rec.number = n
 	return rec, nil
@@ -70,16 +63,19 @@ func (s *Store) read(p nodelease.Pool, n int) (record, error) {
 // fields are an error.
 func decode(data []byte) (record, error) {
 	rec, err := strictjson.Decode[record](data)
-	if err == nil && (rec.Term < 1 || rec.Term == math.MaxInt64 || rec.After < 0 || rec.Until < rec.After) {
-		return record{}, errors.New("want a term from 1, and times with 0 <= after <= until")
+	if err == nil {
+		err = rec.Validate()
 	}
-	return rec, err
+	if err != nil {
+		return record{}, err
+	}
+	return rec, nil
 }
 
 // write replaces the record of a number. The new one is on the disk when write returns. After
 // a crash, the file has the old or the new record.
 func (s *Store) write(p nodelease.Pool, rec record) (err error) {
-	path := s.numberPath(p, rec.number)
+	path := s.numberPath(p, rec.number, suffix)
 	data, err := json.Marshal(rec)
 	if err != nil {
 		return err

@@ -13,28 +13,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/internal/stores"
 )
-
-// Claim grants a number; see [nodelease.Store].
-func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
-	own, err := s.open(ctx, p)
-	if err != nil {
-		return nodelease.Claim{}, err
-	}
-	// Wait until an earlier call of the same holder has cleaned up.
-	done, err := s.turn(ctx, "claim "+own.root+" "+r.Holder)
-	if err != nil {
-		return nodelease.Claim{}, err
-	}
-	c, err := await(ctx, s, done,
-		func() (nodelease.Claim, error) { return own.claim(ctx, r) },
-		func(c nodelease.Claim, err error) {
-			if err == nil {
-				_ = own.release(c, c.After) // unused: set the high-water mark back
-			}
-		})
-	return c, explain(err)
-}
 
 func (p *pool) claim(ctx context.Context, r nodelease.Request) (nodelease.Claim, error) {
 	if err := p.prepare(ctx); err != nil {
@@ -67,7 +47,7 @@ func (p *pool) claim(ctx context.Context, r nodelease.Request) (nodelease.Claim,
 			candidates = slices.Delete(candidates, i, i+1)
 		}
 	}
-	return nodelease.Claim{}, p.noAnswer(ctx, nil)
+	return nodelease.Claim{}, p.noAnswer(ctx.Err())
 }
 
 // prepare creates the pool's znodes if they are missing, and checks its layout.
@@ -86,7 +66,7 @@ func (p *pool) prepare(ctx context.Context) error {
 		}
 	}
 	path := p.root + "/" + layoutName
-	data, _, err := p.get(ctx, path)
+	data, _, err := read(ctx, p.Store, path, p.conn.Get)
 	if errors.Is(err, zk.ErrNoNode) {
 		for _, dir := range []string{poolName, recordName} {
 			if err := p.make(ctx, p.root+"/"+dir, nil); err != nil {
@@ -100,11 +80,10 @@ func (p *pool) prepare(ctx context.Context) error {
 		return err
 	}
 	made, err := decode[layout](path, data)
-	if err == nil && (made.Size != p.Size || made.Layout != p.Layout) {
-		err = fmt.Errorf("zklease: open pool %q at %s: created with %d numbers and layout %q, but this program has %d and %q; use the same size and layout, or another pool name: %w",
-			p.Name, p.root, made.Size, made.Layout, p.Size, p.Layout, nodelease.ErrPoolMismatch)
+	if err != nil {
+		return err
 	}
-	return err
+	return stores.CheckLayout(fmt.Sprintf("zklease: open pool %q at %s", p.Name, p.root), p.Pool, made.Size, made.Layout)
 }
 
 // checkSkew returns an error if the holder's clock is too far from the servers'. From the
@@ -131,7 +110,7 @@ func (p *pool) checkSkew(ctx context.Context, r nodelease.Request) error {
 // the znode's time.
 func (p *pool) readClock(ctx context.Context) (time.Time, error) {
 	path := p.root + "/" + layoutName
-	data, stat, err := p.get(ctx, path)
+	data, stat, err := read(ctx, p.Store, path, p.conn.Get)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -143,7 +122,7 @@ func (p *pool) readClock(ctx context.Context) (time.Time, error) {
 		return err
 	})
 	if errors.Is(err, zk.ErrBadVersion) { // written a moment ago, by another process or by an attempt whose answer was lost
-		_, stat, err = p.get(ctx, path)
+		_, stat, err = read(ctx, p.Store, path, p.conn.Get)
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("zklease: write %s: %w", path, err)
@@ -161,15 +140,15 @@ type view struct {
 	sent     time.Time
 	received time.Time
 	held     map[int]bool
-	java     *javaView // nil if the Java program doesn't share the pool
+	// The rest is for pools that the Java program may share.
+	java     bool
+	released map[int]bool          // released numbers whose znodes only block them for the Java program
+	wait     map[int]time.Duration // for how long numbers without a znode must be held back
 }
 
-// free reports whether a number is free. If it must be held back, it returns for how long.
-func (v *view) free(number int) (left time.Duration, free bool) {
-	if v.java != nil {
-		return v.java.wait[number], v.java.wait[number] <= 0 && (!v.held[number] || v.java.released[number])
-	}
-	return 0, !v.held[number]
+// free reports whether a number is free.
+func (v *view) free(number int) bool {
+	return v.wait[number] <= 0 && (!v.held[number] || v.released[number])
 }
 
 // look reads the claims of the pool.
@@ -182,18 +161,13 @@ func (p *pool) look(ctx context.Context) (*view, error) {
 			return nil, err
 		}
 	}
-	err = p.persist(ctx, func() (err error) {
-		v.sent = time.Now()
-		v.names, v.stat, err = p.conn.Children(p.root + "/" + poolName)
-		v.received = time.Now()
-		return err
-	})
-	if err != nil {
+	v.sent = time.Now()
+	if v.names, v.stat, err = read(ctx, p.Store, p.root+"/"+poolName, p.conn.Children); err != nil {
 		return nil, err
 	}
-	v.held = numbers(v.names, p.Size)
+	v.received, v.held = time.Now(), numbers(v.names, p.Size)
 	if p.java != nil {
-		v.java, err = p.lookForJava(ctx, v, clock)
+		err = p.lookForJava(ctx, v, clock)
 	}
 	return v, err
 }
@@ -202,32 +176,18 @@ func (p *pool) look(ctx context.Context) (*view, error) {
 // the numbers that were never used, in random order, or else the used numbers, in a large
 // pool only a random part of them. If there are none, it returns a [*nodelease.BusyError].
 func (p *pool) candidates(ctx context.Context, r nodelease.Request, v *view) ([]candidate, error) {
-	var names []string
-	err := p.persist(ctx, func() (err error) {
-		names, _, err = p.conn.Children(p.root + "/" + recordName)
-		return err
-	})
+	names, _, err := read(ctx, p.Store, p.root+"/"+recordName, p.conn.Children)
 	if err != nil {
 		return nil, err
 	}
-	busy := &nodelease.BusyError{}
-	ahead := func(mark int64) {
-		if left := r.TimeToPass(mark); busy.Ahead == 0 || left < busy.RetryAfter {
-			busy.RetryAfter = left
-		}
-		busy.Ahead++
-	}
-	reserved := make(map[int]bool, len(p.Reserved))
-	for _, n := range p.Reserved {
-		reserved[n] = true
-	}
-	recorded := numbers(names, p.Size)
-	var unused, used []int
+	busy, reserved, recorded := &nodelease.BusyError{}, stores.Reserved(p.Pool), numbers(names, p.Size)
+	var unused []candidate
+	var used []int
 	for n := range p.Size {
-		switch left, free := v.free(n); {
+		switch left := v.wait[n]; {
 		case reserved[n]:
 			busy.Reserved++
-		case !free:
+		case !v.free(n):
 			busy.Held++
 			if left > 0 && (busy.RetryAfter == 0 || left < busy.RetryAfter) {
 				busy.RetryAfter = left
@@ -235,21 +195,17 @@ func (p *pool) candidates(ctx context.Context, r nodelease.Request, v *view) ([]
 		case recorded[n]:
 			used = append(used, n)
 		case r.Now > 0:
-			unused = append(unused, n)
+			unused = append(unused, candidate{number: n})
 		default:
-			ahead(0)
+			stores.CountAhead(busy, r.TimeToPass(0))
 		}
 	}
-	shuffle := func(ns []int) { rand.Shuffle(len(ns), func(i, j int) { ns[i], ns[j] = ns[j], ns[i] }) }
 	if len(unused) > 0 {
-		shuffle(unused)
-		candidates := make([]candidate, min(len(unused), chunk))
-		for i := range candidates {
-			candidates[i].number = unused[i]
-		}
-		return candidates, nil
+		rand.Shuffle(len(unused), func(i, j int) { unused[i], unused[j] = unused[j], unused[i] })
+		return unused, nil
 	}
-	shuffle(used) // in a large pool, begin with a random part, since reading all would take long
+	// In a large pool, begin with a random part, since reading all would take long.
+	rand.Shuffle(len(used), func(i, j int) { used[i], used[j] = used[j], used[i] })
 	for some := range slices.Chunk(used, chunk) {
 		all, err := p.records(ctx, some)
 		if err != nil {
@@ -260,7 +216,7 @@ func (p *pool) candidates(ctx context.Context, r nodelease.Request, v *view) ([]
 			if c.record.Until < r.Now {
 				passed = append(passed, c)
 			} else {
-				ahead(c.record.Until)
+				stores.CountAhead(busy, r.TimeToPass(c.record.Until))
 			}
 		}
 		if len(passed) > 0 {
@@ -271,7 +227,7 @@ func (p *pool) candidates(ctx context.Context, r nodelease.Request, v *view) ([]
 	return nil, busy
 }
 
-// chunk is the number of candidates considered at a time.
+// chunk is the number of used numbers considered at a time.
 const chunk = 1024
 
 // records reads the records of some numbers.
@@ -282,21 +238,26 @@ func (p *pool) records(ctx context.Context, ns []int) ([]candidate, error) {
 	for w := range min(workers, len(ns)) {
 		group.Go(func() {
 			for i := w; i < len(ns); i += workers {
-				path := p.path(recordName, ns[i])
-				data, stat, err := p.get(ctx, path)
-				if errors.Is(err, zk.ErrNoNode) {
-					found[i] = candidate{number: ns[i]}
-				} else if err != nil {
-					errs[i] = err
-				} else {
-					found[i] = candidate{number: ns[i], stat: stat}
-					found[i].record, errs[i] = decode[record](path, data)
-				}
+				found[i], errs[i] = p.record(ctx, ns[i])
 			}
 		})
 	}
 	group.Wait()
 	return found, errors.Join(errs...)
+}
+
+// record reads the record of a number.
+func (p *pool) record(ctx context.Context, number int) (candidate, error) {
+	path := p.path(recordName, number)
+	data, stat, err := read(ctx, p.Store, path, p.conn.Get)
+	if errors.Is(err, zk.ErrNoNode) {
+		return candidate{number: number}, nil
+	}
+	if err != nil {
+		return candidate{}, err
+	}
+	m, err := decode[record](path, data)
+	return candidate{number, m, stat}, err
 }
 
 // errTaken: another process claimed the number first.
@@ -306,7 +267,7 @@ var errTaken = errors.New("zklease: number taken by another process")
 // znode.
 func (p *pool) grab(ctx context.Context, r nodelease.Request, v *view, n candidate) (nodelease.Claim, error) {
 	path, recordPath := p.path(poolName, n.number), p.path(recordName, n.number)
-	next := record{Term: n.record.Term + 1, Holder: r.Holder, After: n.record.Until, Until: max(n.record.Until, r.Until)}
+	next := n.record.Claimed(r)
 	mine := tag{next.Term, next.Holder}
 	var ops []any
 	if v.held[n.number] {
@@ -357,7 +318,7 @@ func (p *pool) grab(ctx context.Context, r nodelease.Request, v *view, n candida
 		}
 		return c, nil
 	}
-	return nodelease.Claim{}, p.noAnswer(ctx, nil)
+	return nodelease.Claim{}, p.noAnswer(ctx.Err())
 }
 
 // create returns the requests that create the znode of a claim. They give it version 1,
@@ -379,7 +340,7 @@ func (p *pool) granted(number int, m record, r nodelease.Request, stat *zk.Stat)
 	defer p.mu.Unlock()
 	p.held[key{p.root, number}] = tag{m.Term, m.Holder}
 	p.serverTime, p.readAt = time.UnixMilli(stat.Mtime), time.Now()
-	return nodelease.Claim{Number: number, Term: m.Term, Holder: m.Holder, After: m.After, Until: m.Until, TTL: min(r.TTL, p.session()), Time: p.serverTime, Nonce: m.Nonce}
+	return m.Claim(number, min(r.TTL, p.session()), p.serverTime)
 }
 
 // forget forgets a held claim, unless the number has another term by now.
@@ -399,7 +360,7 @@ func (p *pool) repeat(ctx context.Context, r nodelease.Request) (c nodelease.Cla
 	for k, t := range held {
 		if k.root == p.root && t.Holder == r.Holder {
 			// A claim that was renewed since isn't repeated: its nonce isn't "".
-			c, err := p.extend(ctx, nodelease.Claim{Number: k.number, Term: t.Term, Holder: t.Holder}, r)
+			c, err := p.renew(ctx, nodelease.Claim{Number: k.number, Term: t.Term, Holder: t.Holder}, r)
 			if !errors.Is(err, nodelease.ErrSuperseded) {
 				return c, err == nil, err
 			}

@@ -2,16 +2,15 @@ package zklease
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
 
 // hosts is the list of servers, which the client tries in turn. The client's own list
 // resolves host names only once. With a single server the client's list also waits a
-// second before each new connection, and a claim may last only a second.
+// second before each new connection, and a claim may last only a second. The client calls the
+// methods in one goroutine.
 type hosts struct {
-	mu      sync.Mutex
 	servers []string
 	next    int
 	tried   int // servers tried since the last answer
@@ -34,8 +33,6 @@ func (h *hosts) Len() int { return len(h.servers) }
 // Next returns the server to try next. pause is true if all servers have been tried
 // since the last pause or answer.
 func (h *hosts) Next() (server string, pause bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
 	pause = h.tried >= len(h.servers)
@@ -47,8 +44,4 @@ func (h *hosts) Next() (server string, pause bool) {
 }
 
 // Connected records that the server of the last call of Next answered.
-func (h *hosts) Connected() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.tried = 0
-}
+func (h *hosts) Connected() { h.tried = 0 }

@@ -54,21 +54,13 @@ func (p *pool) checkCluster(ctx context.Context) error {
 	return nil
 }
 
-// A javaView is the part of a view that depends on the Java program.
-type javaView struct {
-	// released has the released numbers whose znodes only block them for the Java program.
-	released map[int]bool
-	// wait has the time for which numbers without a znode must be held back, because a
-	// Java process may have released them within holdBack.
-	wait map[int]time.Duration
-}
-
-// lookForJava completes a view. The servers' clock was read before the claims.
-func (p *pool) lookForJava(ctx context.Context, v *view, clock time.Time) (*javaView, error) {
-	j := &javaView{released: map[int]bool{}, wait: p.java.note(v, p.Size)}
+// lookForJava completes a view with what depends on the Java program. The servers' clock was
+// read before the claims.
+func (p *pool) lookForJava(ctx context.Context, v *view, clock time.Time) error {
+	v.java, v.released, v.wait = true, map[int]bool{}, p.java.note(v, p.Size)
 	if v.stat.Cversion == 0 {
-		clear(j.wait) // the pool has never had a claim
-		return j, nil
+		clear(v.wait) // the pool has never had a claim
+		return nil
 	}
 	all := make([]int, p.Size)
 	for n := range all {
@@ -76,7 +68,7 @@ func (p *pool) lookForJava(ctx context.Context, v *view, clock time.Time) (*java
 	}
 	numbers, err := p.records(ctx, all)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, n := range numbers {
 		if n.stat == nil {
@@ -87,25 +79,25 @@ func (p *pool) lookForJava(ctx context.Context, v *view, clock time.Time) (*java
 		case released && v.held[n.number]:
 			znode, err := p.claimed(ctx, n.number)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			j.released[n.number] = znode != nil
+			v.released[n.number] = znode != nil
 		case released && n.stat.Mzxid == v.stat.Pzxid:
-			delete(j.wait, n.number) // its release by this package was the last change of the pool
+			delete(v.wait, n.number) // its release by this package was the last change of the pool
 		}
 		// The record is newer than the last change of the pool's claims, and was at least
 		// holdBack old before this look. So each release by a Java process is older than
 		// holdBack.
 		if n.stat.Mzxid > v.stat.Pzxid && clock.UnixMilli()-n.stat.Mtime >= holdBack.Milliseconds() {
-			clear(j.wait)
+			clear(v.wait)
 		}
 	}
-	return j, nil
+	return nil
 }
 
 // stale reports whether a Java process may have claimed and released a number since the
 // view's claims were read. It keeps each number for at least holdBack.
-func (v *view) stale() bool { return v.java != nil && time.Since(v.sent) >= holdBack }
+func (v *view) stale() bool { return v.java && time.Since(v.sent) >= holdBack }
 
 // unblockLater keeps the znode of a released claim for holdBack, as the Java program does, and
 // then deletes it together with a write of its record, in one transaction. The transaction

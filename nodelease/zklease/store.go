@@ -2,7 +2,6 @@ package zklease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/internal/stores"
 )
 
 // Config configures a [Store]. The zero value suits most programs.
@@ -93,14 +93,15 @@ type Store struct {
 	life  context.Context // ends with Close
 	close context.CancelFunc
 	once  sync.Once
+	// abandoned means that wires send nothing, so that the session isn't ended.
+	abandoned atomic.Bool
+
+	claiming, releasing chan struct{} // see turn
 
 	mu        sync.Mutex
-	busy      map[string]chan struct{} // running calls; see turn
-	held      map[key]tag              // the claims of this store
-	histories map[string]*history      // of the pools that the Java program may share, by root
-	wires     map[*wire]bool
-	blocking  int  // number of released claims whose znodes block the Java program
-	abandoned bool // dial refuses new connections
+	held      map[key]tag         // the claims of this store
+	histories map[string]*history // of the pools that the Java program may share, by root
+	blocking  int                 // number of released claims whose znodes block the Java program
 	// The servers' clock at the last write, and this machine's clock then.
 	serverTime, readAt time.Time
 	down               error // why the store isn't connected; nil while it is, and before the first attempt
@@ -124,8 +125,8 @@ func Connect(servers []string, c Config) (*Store, error) {
 		return nil, fmt.Errorf("zklease: connect to servers %q: want at least one address, and no empty one, such as zk1.example.com:2181: %w", servers, nodelease.ErrMisconfigured)
 	}
 	s := &Store{
-		config: c, servers: strings.Join(servers, ", "), ready: make(chan struct{}), busy: map[string]chan struct{}{}, held: map[key]tag{},
-		histories: map[string]*history{}, wires: map[*wire]bool{},
+		config: c, servers: strings.Join(servers, ", "), ready: make(chan struct{}), claiming: make(chan struct{}, 1), releasing: make(chan struct{}, 1), held: map[key]tag{},
+		histories: map[string]*history{},
 	}
 	s.life, s.close = context.WithCancel(context.Background())
 	s.conn, _, err = zk.Connect(servers, c.SessionTimeout, zk.WithDialer(s.dial), zk.WithHostProvider(&hosts{}),
@@ -166,7 +167,10 @@ func (s *Store) Close() {
 	s.once.Do(func() {
 		s.unblocked()
 		s.close()
-		if s.abandon() {
+		s.mu.Lock()
+		s.abandoned.Store(len(s.held) > 0)
+		s.mu.Unlock()
+		if s.abandoned.Load() {
 			go s.conn.Close() // in the background, since it waits for an answer
 		} else {
 			s.conn.Close()
@@ -174,18 +178,71 @@ func (s *Store) Close() {
 	})
 }
 
-// abandon closes the connections without ending the session, if the store has claims.
-// It reports whether it did.
-func (s *Store) abandon() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.abandoned = len(s.held) > 0
-	if s.abandoned {
-		for w := range s.wires {
-			w.Conn.Close()
-		}
+// Claim grants a number; see [nodelease.Store].
+func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
+	own, err := s.open(ctx, p)
+	if err != nil {
+		return nodelease.Claim{}, err
 	}
-	return s.abandoned
+	// An earlier call of the same holder may still have to release its claim.
+	done, err := s.turn(ctx, s.claiming)
+	if err != nil {
+		return nodelease.Claim{}, err
+	}
+	return stores.Await(ctx, s.noAnswer, func(finish func(nodelease.Claim, error) bool) {
+		defer done()
+		c, err := own.claim(ctx, r)
+		if !finish(c, explain(err)) && err == nil {
+			_ = own.release(c, c.After) // unused: set the high-water mark back
+		}
+	})
+}
+
+// Renew extends a claim; see [nodelease.Store]. It fails if the claim's session has
+// expired.
+func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
+	own, err := s.open(ctx, p)
+	if err != nil {
+		return nodelease.Claim{}, err
+	}
+	return stores.Await(ctx, s.noAnswer, func(finish func(nodelease.Claim, error) bool) {
+		c, err := own.renew(ctx, c, r)
+		// A late renewal is harmless: it extends the holder's own claim, or a later one has
+		// replaced its nonce.
+		finish(c, err)
+	})
+}
+
+// Release ends a claim; see [nodelease.Store]. If its context ends, the release
+// continues in the background until it succeeds or the store is closed.
+func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim, highWaterMark int64) error {
+	own, err := s.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	done, err := s.turn(ctx, s.releasing) // or each retry would leave a goroutine
+	if err != nil {
+		return err
+	}
+	_, err = stores.Await(ctx, s.noAnswer, func(finish func(struct{}, error) bool) {
+		defer done()
+		finish(struct{}{}, own.release(c, highWaterMark))
+	})
+	return err
+}
+
+// turn waits until an earlier call has ended that continues in the background: slot has room
+// for one call. The returned function ends the caller's turn.
+func (s *Store) turn(ctx context.Context, slot chan struct{}) (done func(), err error) {
+	select {
+	case slot <- struct{}{}:
+		if ctx.Err() == nil {
+			return func() { <-slot }, nil
+		}
+		<-slot // select chose at random
+	case <-ctx.Done():
+	}
+	return nil, s.noAnswer(ctx.Err())
 }
 
 // A pool is one of the pools of a store.
@@ -215,7 +272,7 @@ func (s *Store) open(ctx context.Context, p nodelease.Pool) (*pool, error) {
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
-		return nil, s.noAnswer(ctx, nil)
+		return nil, s.noAnswer(ctx.Err())
 	}
 	switch {
 	case s.life.Err() != nil:
@@ -239,162 +296,4 @@ func (p *pool) path(dir string, number int) string {
 // first answer of a server.
 func (s *Store) session() time.Duration {
 	return time.Duration(s.timeout.Load()) * time.Millisecond
-}
-
-// turn serializes calls with the same name. The returned function ends the caller's
-// turn.
-func (s *Store) turn(ctx context.Context, name string) (func(), error) {
-	for {
-		s.mu.Lock()
-		other := s.busy[name]
-		if other == nil {
-			mine := make(chan struct{})
-			s.busy[name] = mine
-			s.mu.Unlock()
-			return func() {
-				s.mu.Lock()
-				delete(s.busy, name)
-				s.mu.Unlock()
-				close(mine)
-			}, nil
-		}
-		s.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, s.noAnswer(ctx, nil)
-		}
-	}
-}
-
-// await calls f in a goroutine and waits until f returns or the context ends. The
-// requests of the client ignore contexts and may wait for a connection forever. If f
-// returns after the context has ended, await passes the result to late. It calls done
-// after f and late.
-func await[T any](ctx context.Context, s *Store, done func(), f func() (T, error), late func(T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	answers := make(chan answer) // unbuffered: an answer is either received or late
-	go func() {
-		defer done()
-		value, err := f()
-		select {
-		case answers <- answer{value, err}:
-		case <-ctx.Done():
-			late(value, err)
-		}
-	}()
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-ctx.Done():
-		var none T
-		return none, s.noAnswer(ctx, nil)
-	}
-}
-
-// noAnswer returns the error of a call whose context has ended. It names the servers,
-// and the reason why the store isn't connected. If the store is connected, it wraps
-// err, the last error of the call, instead.
-func (s *Store) noAnswer(ctx context.Context, err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.down != nil {
-		err = s.down
-	}
-	if err != nil {
-		return fmt.Errorf("zklease: no answer in time from %s: %w: %w", s.servers, err, ctx.Err())
-	}
-	return fmt.Errorf("zklease: no answer in time from %s: %w", s.servers, ctx.Err())
-}
-
-// explain adds the remedy and [nodelease.ErrMisconfigured] to errors that persist until
-// the setup changes.
-func explain(err error) error {
-	for _, e := range []error{zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL} {
-		if errors.Is(err, e) {
-			return fmt.Errorf("%w; set Config.AuthScheme, Config.Auth and Config.ACL as in the program that created the znodes: %w", err, nodelease.ErrMisconfigured)
-		}
-	}
-	return err
-}
-
-// persist repeats a request after errors of the connection, until the context ends.
-// When it sends the request again, an earlier attempt may already have taken effect.
-func (s *Store) persist(ctx context.Context, f func() error) error {
-	for {
-		err := f()
-		if !transient(err) {
-			return err
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-s.life.Done():
-			return errStoreClosed
-		case <-ctx.Done():
-			return s.noAnswer(ctx, err)
-		}
-	}
-}
-
-// transient reports whether err is an error of the connection, so that the request may
-// or may not have taken effect.
-func transient(err error) bool {
-	for _, e := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrSessionExpired, zk.ErrSessionMoved, zk.ErrClosing} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-// getOrMake reads a znode, and creates it if it doesn't exist.
-func (s *Store) getOrMake(ctx context.Context, path string, data []byte) ([]byte, error) {
-	for {
-		found, _, err := s.get(ctx, path)
-		if !errors.Is(err, zk.ErrNoNode) {
-			return found, err
-		}
-		if err := s.make(ctx, path, data); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// make creates a persistent znode and its parents, unless they exist.
-func (s *Store) make(ctx context.Context, path string, data []byte) error {
-	err := s.persist(ctx, func() error {
-		exists, _, err := s.conn.Exists(path)
-		if exists || err != nil {
-			return err
-		}
-		_, err = s.conn.Create(path, data, 0, s.config.ACL)
-		return err
-	})
-	switch parent := path[:strings.LastIndexByte(path, '/')]; {
-	case errors.Is(err, zk.ErrNodeExists):
-		return nil
-	case errors.Is(err, zk.ErrNoNode) && parent != "":
-		if err := s.make(ctx, parent, nil); err != nil {
-			return err
-		}
-		return s.make(ctx, path, data)
-	case err != nil:
-		return fmt.Errorf("zklease: create %s: %w", path, err)
-	}
-	return nil
-}
-
-// get reads a znode.
-func (s *Store) get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
-	err = s.persist(ctx, func() (err error) {
-		data, stat, err = s.conn.Get(path)
-		return err
-	})
-	if err != nil {
-		err = fmt.Errorf("zklease: read %s: %w", path, err)
-	}
-	return data, stat, err
 }

@@ -10,24 +10,19 @@ import (
 
 // dial opens a connection for the client.
 func (s *Store) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	if s.abandoned.Load() {
+		return nil, errStoreClosed
+	}
 	dial := s.config.Dial
 	if dial == nil {
 		dial = net.DialTimeout
 	}
 	conn, err := dial(network, address, timeout)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err != nil {
-		s.down = err
+		s.connected(err)
 		return nil, err
 	}
-	w := &wire{Conn: conn, store: s, server: address}
-	if s.abandoned {
-		conn.Close()
-		return nil, errStoreClosed
-	}
-	s.wires[w] = true
-	return w, nil
+	return &wire{Conn: conn, store: s, server: address}, nil
 }
 
 // connected records the state of the connection: nil, or the reason why it was lost.
@@ -80,6 +75,10 @@ func (w *wire) Read(b []byte) (int, error) {
 // it is repeating the authentication, it would block forever, because the channel for
 // that answer holds only one.
 func (w *wire) Write(b []byte) (int, error) {
+	if w.store.abandoned.Load() {
+		w.Conn.Close()
+		return len(b), nil
+	}
 	if _, err := w.Conn.Write(b); err != nil {
 		w.store.config.Logger.Info("zookeeper: connection lost", "error", err)
 		w.fail(err)
@@ -106,11 +105,4 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 		}
 	}
 	return w.Conn.SetReadDeadline(t)
-}
-
-func (w *wire) Close() error {
-	w.store.mu.Lock()
-	delete(w.store.wires, w)
-	w.store.mu.Unlock()
-	return w.Conn.Close()
 }

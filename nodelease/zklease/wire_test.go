@@ -2,6 +2,7 @@ package zklease
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -12,7 +13,7 @@ import (
 func TestWire(t *testing.T) {
 	answer := []byte{0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 0x10, 0x04, 9, 9, 9, 9}
 	for piece := 1; piece <= len(answer); piece++ {
-		s := &Store{wires: map[*wire]bool{}}
+		s := &Store{}
 		ours, theirs := net.Pipe()
 		s.config.Dial = func(string, string, time.Duration) (net.Conn, error) { return ours, nil }
 		conn, err := s.dial("tcp", "x", time.Second)
@@ -39,9 +40,16 @@ func TestWire(t *testing.T) {
 		if ms := s.timeout.Load(); ms != 0x1004 {
 			t.Errorf("in pieces of %d: expected a timeout of %d ms, got %d", piece, 0x1004, ms)
 		}
-		conn.Close()
-		if len(s.wires) != 0 {
-			t.Error("expected the store to drop the closed connection")
+		// A store that was closed with claims sends nothing more, so that the session isn't ended.
+		s.abandoned.Store(true)
+		if n, err := conn.Write(answer); n != len(answer) || err != nil {
+			t.Errorf("after Close: got %d, %v", n, err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Error("after Close: expected a closed connection")
+		}
+		if _, err := s.dial("tcp", "x", time.Second); !errors.Is(err, errStoreClosed) {
+			t.Errorf("after Close: expected no new connection, got %v", err)
 		}
 	}
 }

@@ -3,9 +3,7 @@ package zklease
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/sortkey/sortkey/internal/strictjson"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/internal/stores"
 )
 
 // The names of znodes below a pool's root.
@@ -35,13 +34,7 @@ func checkPath(path string) error {
 }
 
 // A record is the content of the znode of a number's high-water mark.
-type record struct {
-	Term   int64  `json:"term"`
-	Holder string `json:"holder"` // "" if the number was released
-	Nonce  string `json:"nonce"`  // of the last renewal; "" before it
-	After  int64  `json:"after"`  // in Unix milliseconds, like Until
-	Until  int64  `json:"until"`
-}
+type record = stores.Record
 
 // A tag is the content of the znode of a claim.
 type tag struct {
@@ -68,8 +61,8 @@ func encode(v any) []byte {
 // required, and unknown fields are an error.
 func decode[T any](path string, data []byte) (T, error) {
 	v, err := strictjson.Decode[T](data)
-	if r, ok := any(v).(record); err == nil && ok && (r.Term < 1 || r.Term == math.MaxInt64 || r.After < 0 || r.Until < r.After) {
-		err = errors.New("want a term from 1, and times with 0 <= after <= until")
+	if r, ok := any(v).(record); err == nil && ok {
+		err = r.Validate()
 	}
 	if err != nil {
 		var example T
