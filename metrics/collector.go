@@ -129,20 +129,11 @@ func Generator(name string, g idtype.Monitored) Source {
 	}}
 }
 
-// A LeasedGenerator is a [nodelease.Generator] or a [nodelease.SnoGenerator].
-type LeasedGenerator[T any] interface {
-	Keeper() *nodelease.Keeper
-	Current() idtype.Generator[T]
-	Stats() nodelease.TotalStats
-	Remaining() time.Duration
-	Ready() error
-}
-
 // Leased returns a source with the metrics of a generator and of its claims. They are
 // counted over all claims of the generator. The name is the value of the label
 // generator. If the wrapped generator has no method Stats or Remaining, the metrics of that
 // method are missing.
-func Leased[T any](name string, g LeasedGenerator[T]) Source {
+func Leased[T any](name string, g *nodelease.Generator[T]) Source {
 	g.Keeper() // panics here, not in a scrape, if g is nil or a zero value
 	return Source{name: name, label: labelGenerator, collect: func(to *scrape) {
 		s := g.Stats()

@@ -53,16 +53,13 @@ func NewSpread64Generator(ctx context.Context, store Store, c idtype.Spread64Con
 	})
 }
 
-// A SnoGenerator is a [Generator] of Snos with a choice of the metabyte.
-type SnoGenerator struct{ *Generator[idtype.Sno] }
-
 // NewSnoGenerator claims a partition from the pool [ForSno] and returns a generator of
 // Snos with it. If c.Ranges and c.Partition are set, it claims a range of that
 // partition's sequence instead, from the pool [ForSnoRanges]. Set both or neither. The
 // other fields of c are as for [idtype.NewSnoGenerator], but the claim determines
 // Snapshot, Lease and, with Ranges, SequenceMin and SequenceMax, and Options the Clock:
-// leave these zero.
-func NewSnoGenerator(ctx context.Context, store Store, c idtype.SnoConfig, o Options) (*SnoGenerator, error) {
+// leave these zero. To choose the metabyte per ID, use [idtype.Sno.WithMeta].
+func NewSnoGenerator(ctx context.Context, store Store, c idtype.SnoConfig, o Options) (*Generator[idtype.Sno], error) {
 	if err := checkConfig("SnoConfig", c.Options, "Snapshot", c.Snapshot != nil); err != nil {
 		return nil, err
 	}
@@ -81,29 +78,10 @@ func NewSnoGenerator(ctx context.Context, store Store, c idtype.SnoConfig, o Opt
 		pool = ForSnoRanges(p, c.Ranges)
 	}
 	o = o.serial()
-	g, err := newGenerator(ctx, store, pool, o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Sno], error) {
+	return newGenerator(ctx, store, pool, o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Sno], error) {
 		c.Lease, c.Clock = l, o.Clock
 		return idtype.NewSnoGenerator(c)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &SnoGenerator{g}, nil
-}
-
-// NextMeta creates one ID with this metabyte; see [Generator.Next].
-func (g *SnoGenerator) NextMeta(meta byte) (idtype.Sno, error) {
-	id, err := g.Next()
-	if err != nil {
-		return id, err
-	}
-	return id.WithMeta(meta), nil
-}
-
-// WithMeta returns a view of the generator that uses another metabyte. All views share
-// the generator's claim and sequence.
-func (g *SnoGenerator) WithMeta(meta byte) idtype.Generator[idtype.Sno] {
-	return idtype.MapGenerator(g.Generator, func(id idtype.Sno) idtype.Sno { return id.WithMeta(meta) })
 }
 
 // checkConfig returns an error if a config has what the claim determines: the clock, the

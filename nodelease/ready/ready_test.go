@@ -18,7 +18,7 @@ import (
 // All generators and the Keeper are Checkers.
 var _ = []ready.Checker{
 	(*idtype.SnowflakeGenerator)(nil), (*idtype.SnowflakeSIGenerator)(nil), (*idtype.UID60Generator)(nil), (*idtype.Spread64Generator)(nil),
-	(*idtype.SnoGenerator)(nil), (*nodelease.Generator[idtype.Snowflake])(nil), (*nodelease.SnoGenerator)(nil), (*nodelease.Keeper)(nil),
+	(*idtype.SnoGenerator)(nil), (*nodelease.Generator[idtype.Snowflake])(nil), (*nodelease.Keeper)(nil),
 }
 
 type check struct{ err error }
