@@ -3,6 +3,8 @@ package nodelease
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/sortkey/sortkey/idtype"
 )
@@ -16,9 +18,7 @@ func NewSnowflakeGenerator(ctx context.Context, store Store, c idtype.SnowflakeC
 	if err := checkConfig("SnowflakeConfig", c.Options, "Datacenter and Worker", c.Datacenter != 0 || c.Worker != 0); err != nil {
 		return nil, err
 	}
-	o = o.serial()
-	return newGenerator(ctx, store, ForSnowflake(c.Layout), o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
-		c.Lease, c.Clock = l, o.Clock
+	return claimed(ctx, store, ForSnowflake(c.Layout), o, &c.Options, func() (idtype.Generator[idtype.Snowflake], error) {
 		return idtype.NewSnowflakeGenerator(c)
 	})
 }
@@ -31,9 +31,7 @@ func NewSnowflakeSIGenerator(ctx context.Context, store Store, c idtype.Snowflak
 	if err := checkConfig("SnowflakeSIConfig", c.Options, "Machine", c.Machine != 0); err != nil {
 		return nil, err
 	}
-	o = o.serial()
-	return newGenerator(ctx, store, ForSnowflakeSI(c.Layout), o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.SnowflakeSI], error) {
-		c.Lease, c.Clock = l, o.Clock
+	return claimed(ctx, store, ForSnowflakeSI(c.Layout), o, &c.Options, func() (idtype.Generator[idtype.SnowflakeSI], error) {
 		return idtype.NewSnowflakeSIGenerator(c)
 	})
 }
@@ -46,9 +44,7 @@ func NewSpread64Generator(ctx context.Context, store Store, c idtype.Spread64Con
 	if err := checkConfig("Spread64Config", c.Options, "Generator", c.Generator != 0); err != nil {
 		return nil, err
 	}
-	o = o.serial()
-	return newGenerator(ctx, store, ForSpread64(c.Cluster), o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Spread64], error) {
-		c.Lease, c.Clock = l, o.Clock
+	return claimed(ctx, store, ForSpread64(c.Cluster), o, &c.Options, func() (idtype.Generator[idtype.Spread64], error) {
 		return idtype.NewSpread64Generator(c)
 	})
 }
@@ -77,10 +73,25 @@ func NewSnoGenerator(ctx context.Context, store Store, c idtype.SnoConfig, o Opt
 		c.Partition = &p
 		pool = ForSnoRanges(p, c.Ranges)
 	}
-	o = o.serial()
-	return newGenerator(ctx, store, pool, o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Sno], error) {
-		c.Lease, c.Clock = l, o.Clock
+	return claimed(ctx, store, pool, o, &c.Options, func() (idtype.Generator[idtype.Sno], error) {
 		return idtype.NewSnoGenerator(c)
+	})
+}
+
+// claimed returns a generator whose claim determines the lease and the clock in the options of
+// its config. The clock is called one goroutine at a time.
+func claimed[T any](ctx context.Context, store Store, pool Pool, o Options, c *idtype.Options, build func() (idtype.Generator[T], error)) (*Generator[T], error) {
+	if clock := o.Clock; clock != nil {
+		var mu sync.Mutex
+		o.Clock = func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return clock()
+		}
+	}
+	return newGenerator(ctx, store, pool, o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[T], error) {
+		c.Lease, c.Clock = l, o.Clock
+		return build()
 	})
 }
 

@@ -11,10 +11,10 @@ import (
 )
 
 // A Generator generates IDs with a claimed node number. Close releases the number. After
-// a loss, the Generator claims another number, unless Options.SingleClaim is set. Under
-// one claim, its IDs are in the same order as the IDs of the generator that it wraps.
-// The first IDs under the next claim may sort before the last IDs under this one, for
-// example because the number is lower. A Generator is safe for concurrent use.
+// a loss, the Generator claims another number. Under one claim, its IDs are in the same
+// order as the IDs of the generator that it wraps. The first IDs under the next claim may
+// sort before the last IDs under this one, for example because the number is lower. A
+// Generator is safe for concurrent use.
 type Generator[T any] struct {
 	store   Store
 	pool    Pool
@@ -24,8 +24,8 @@ type Generator[T any] struct {
 	current atomic.Pointer[tenure[T]]
 	closing context.Context
 	close   context.CancelFunc
-	done    chan struct{} // closed when the background goroutine has ended
-	lost    []*Keeper     // still trying to release their numbers; owned by Close once done is closed
+	done    chan struct{}  // closed when reacquireAfterLosses has ended
+	losses  sync.WaitGroup // goroutines that release the numbers of lost claims
 
 	mu      sync.Mutex   // held while current changes
 	past    TotalStats   // the counters of earlier claims, without the generators in earlier
@@ -61,17 +61,13 @@ func newGenerator[T any](ctx context.Context, store Store, pool Pool, o Options,
 		maxWait = defaultMaxWait
 	}
 	g := &Generator[T]{store: store, pool: pool, o: o, maxWait: max(maxWait, 0), build: build, done: make(chan struct{})}
-	first, err := g.begin(ctx, o.unique())
+	first, err := g.begin(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	g.current.Store(first)
 	g.closing, g.close = context.WithCancel(context.Background())
-	if o.SingleClaim {
-		close(g.done)
-	} else {
-		go g.reacquireAfterLosses()
-	}
+	go g.reacquireAfterLosses()
 	return g, nil
 }
 
@@ -85,9 +81,8 @@ func (g *Generator[T]) now() *tenure[T] {
 }
 
 // Next creates one ID. If the claim is lost, Next waits for the next claim, for up to the
-// MaxWait of the config, by default a second. After that, or at once with
-// Options.SingleClaim, it returns the reason for the loss, an error that wraps
-// [idtype.ErrLeaseLost].
+// MaxWait of the config, by default a second. After that, it returns the reason for the
+// loss, an error that wraps [idtype.ErrLeaseLost].
 func (g *Generator[T]) Next() (T, error) {
 	t := g.now()
 	id, err := t.generator.Next()
@@ -159,10 +154,6 @@ func (g *Generator[T]) Close() error {
 	g.now()
 	g.close()
 	<-g.done
-	var rest sync.WaitGroup
-	defer rest.Wait()
-	for _, k := range g.lost {
-		rest.Go(func() { _ = k.Close() }) // the loss was already reported
-	}
+	defer g.losses.Wait()
 	return g.Keeper().Close()
 }

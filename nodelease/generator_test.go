@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,33 +33,30 @@ func generator(t *testing.T, s nodelease.Store, p nodelease.Pool, o nodelease.Op
 // A Generator claims a number, creates IDs, and releases the number.
 func TestGenerator(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
-		for _, single := range []bool{false, true} {
-			store := new(faulty)
-			g := generator(t, store, pool(1), nodelease.Options{SingleClaim: single})
-			id := must(g.Next())
-			ids := make([]idtype.Snowflake, 10)
-			if n, err := g.Fill(t.Context(), ids); n != 10 || err != nil || ids[0] <= id {
-				t.Errorf("Fill: got %d IDs, the first %v, %v", n, ids[0], err)
-			}
-			if k := g.Keeper(); k.Number() != 0 || k.Err() != nil {
-				t.Errorf("got number %d, %v", k.Number(), k.Err())
-			}
-			var wg sync.WaitGroup
-			for range 3 {
-				wg.Go(func() { closes(t, g) })
-			}
-			wg.Wait()
-			closes(t, g)
-			begun := time.Now()
-			_, err := g.Next()
-			n, err2 := g.Fill(t.Context(), ids)
-			if !errors.Is(err, nodelease.ErrClosed) || n != 0 || !errors.Is(err2, nodelease.ErrClosed) || time.Since(begun) > 0 {
-				t.Errorf("after Close: %v; %d, %v; after %v", err, n, err2, time.Since(begun))
-			}
-			if releases := store.noted("Release"); len(releases) != 1 || releases[0].mark != when(ids[9]) {
-				t.Errorf("expected a release at %d, got %+v", when(ids[9]), releases)
-			}
-			time.Sleep(10 * time.Millisecond)
+		store := new(faulty)
+		g := generator(t, store, pool(1), nodelease.Options{})
+		id := must(g.Next())
+		ids := make([]idtype.Snowflake, 10)
+		if n, err := g.Fill(t.Context(), ids); n != 10 || err != nil || ids[0] <= id {
+			t.Errorf("Fill: got %d IDs, the first %v, %v", n, ids[0], err)
+		}
+		if k := g.Keeper(); k.Number() != 0 || k.Err() != nil {
+			t.Errorf("got number %d, %v", k.Number(), k.Err())
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { closes(t, g) })
+		}
+		wg.Wait()
+		closes(t, g)
+		begun := time.Now()
+		_, err := g.Next()
+		n, err2 := g.Fill(t.Context(), ids)
+		if !errors.Is(err, nodelease.ErrClosed) || n != 0 || !errors.Is(err2, nodelease.ErrClosed) || time.Since(begun) > 0 {
+			t.Errorf("after Close: %v; %d, %v; after %v", err, n, err2, time.Since(begun))
+		}
+		if releases := store.noted("Release"); len(releases) != 1 || releases[0].mark != when(ids[9]) {
+			t.Errorf("expected a release at %d, got %+v", when(ids[9]), releases)
 		}
 	})
 }
@@ -87,14 +85,15 @@ func TestReadySuccessor(t *testing.T) {
 	})
 }
 
-// With SingleClaim a loss is permanent, and the error has its reason.
-func TestGeneratorLoss(t *testing.T) {
+// For a generator with a single claim, a loss is permanent, and the error has its reason.
+func TestSingleClaimLoss(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		g := generator(t, store, pool(2), nodelease.Options{SingleClaim: true})
+		k := acquire(t, store, pool(2), nodelease.Options{})
+		g := snowflakes(t, k, nil)
 		must(g.Next())
 		store.set(only("Renew", down))
-		<-g.Keeper().Lost()
+		<-k.Lost()
 		begun := time.Now()
 		_, err := g.Next()
 		n, err2 := g.Fill(t.Context(), make([]idtype.Snowflake, 3))
@@ -110,11 +109,11 @@ func TestGeneratorLoss(t *testing.T) {
 		if n := len(store.noted("Claim")); n != 1 {
 			t.Errorf("expected one claim, got %d", n)
 		}
-		closes(t, g)
+		closes(t, k)
 	})
 }
 
-// By default a call waits for the next claim, for up to a second.
+// After a loss, a call waits for the next claim, for up to a second.
 func TestGeneratorReacquires(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -161,6 +160,25 @@ func TestGeneratorReacquires(t *testing.T) {
 			}
 		}
 		closes(t, g)
+	})
+}
+
+// While a Generator finds no number for long, it warns once a minute.
+func TestGeneratorWarns(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store, log := new(faulty), new(strings.Builder)
+		g := generator(t, store, pool(1), nodelease.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+		store.set(func(context.Context, call, func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			return nodelease.Claim{}, &nodelease.BusyError{Held: 1}
+		})
+		<-g.Keeper().Lost()
+		time.Sleep(5*time.Minute + time.Second)
+		_ = g.Close()
+		for level, want := range map[string]int{"INFO": 1, "WARN": 4} {
+			if got := strings.Count(log.String(), "level="+level+` msg="waiting for a node number"`); got < want || got > want+1 {
+				t.Errorf("want %d to %d messages of level %s, got %d in\n%s", want, want+1, level, got, log)
+			}
+		}
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -37,10 +36,6 @@ type Options struct {
 	// Holder names the holder for people who inspect the store, in at most 200 bytes of
 	// printable UTF-8. The default is the host name and the process ID.
 	Holder string
-	// SingleClaim makes a [Generator] end with its first claim. By default, a Generator
-	// claims another number after it has lost one. [Acquire] ignores SingleClaim, because a
-	// Keeper is always a single claim.
-	SingleClaim bool
 	// Logger logs waits for a number, failed claims, renewals and releases, losses, and
 	// numbers claimed after a loss. The alerts of package metrics send an operator to this
 	// log. Nil means [slog.Default] at the call that claims; slog.New(slog.DiscardHandler)
@@ -58,19 +53,6 @@ const (
 	// maxHolder leaves stores room for the suffix that makes a holder unique.
 	maxHolder = 200
 )
-
-// serial returns the options with a Clock that is called one goroutine at a time.
-func (o Options) serial() Options {
-	if clock := o.Clock; clock != nil {
-		var mu sync.Mutex
-		o.Clock = func() time.Time {
-			mu.Lock()
-			defer mu.Unlock()
-			return clock()
-		}
-	}
-	return o
-}
 
 // normal returns the options with defaults filled in, or an error if one is invalid.
 func (o Options) normal() (Options, error) {

@@ -1,6 +1,7 @@
 package nodelease_test
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"sync"
@@ -13,6 +14,15 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
+// An alone generator has a single claim.
+type alone struct {
+	*idtype.SnowflakeGenerator
+	k *nodelease.Keeper
+}
+
+func (a alone) Ready() error { return cmp.Or(a.k.Ready(), a.SnowflakeGenerator.Ready()) }
+func (a alone) Close() error { return a.k.Close() }
+
 // While the store fails, Ready fails well before the first call does. Once the store
 // answers, Ready recovers by itself.
 func TestReady(t *testing.T) {
@@ -20,7 +30,17 @@ func TestReady(t *testing.T) {
 		for _, recovers := range []bool{false, true} {
 			onFakeTime(t, func(t *testing.T) {
 				store := new(faulty)
-				g := generator(t, store, pool(2), nodelease.Options{SingleClaim: single})
+				var g interface {
+					Next() (idtype.Snowflake, error)
+					Ready() error
+					Close() error
+				}
+				if single {
+					k := acquire(t, store, pool(2), nodelease.Options{})
+					g = alone{snowflakes(t, k, nil), k}
+				} else {
+					g = generator(t, store, pool(2), nodelease.Options{})
+				}
 				time.Sleep(time.Minute)
 				var early error
 				var since time.Time
@@ -50,7 +70,7 @@ func TestReady(t *testing.T) {
 				store.set(nil)
 				time.Sleep(15 * time.Second)
 				if err := g.Ready(); (err == nil) != (!single || recovers) {
-					t.Errorf("SingleClaim %v, renewed in time %v: got %v", single, recovers, err)
+					t.Errorf("a single claim: %v, renewed in time %v: got %v", single, recovers, err)
 				}
 				_ = g.Close()
 				if err := g.Ready(); err == nil || (!single || recovers) && !errors.Is(err, nodelease.ErrClosed) {

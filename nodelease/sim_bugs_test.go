@@ -13,13 +13,13 @@ import (
 // plantedBugs are changes of this package, and of the rules that all stores share, that the
 // simulation must find.
 var plantedBugs = []struct{ name, file, old, new string }{
-	{"trust window 1 ms too long", "keeper.go", "return ttl - ttl/10 }", "return ttl - ttl/10 + time.Millisecond }"},
-	{"trust window from the answer on", "keeper.go", "k.trusted = sent.Add(window(c.TTL))", "k.trusted = time.Now().Add(window(c.TTL))"},
-	{"range extended before the store has the mark", "keeper.go", "	r.Nonce = nonce\n", "	r.Nonce = nonce\n	if k.Err() == nil { k.until.Store(r.Until) }\n"},
+	{"trust window 1 ms too long", "call.go", "return ttl - ttl/10 }", "return ttl - ttl/10 + time.Millisecond }"},
+	{"trust window from the answer on", "renew.go", "k.trusted = sent.Add(window(c.TTL))", "k.trusted = time.Now().Add(window(c.TTL))"},
+	{"range extended before the store has the mark", "renew.go", "	r.Nonce = nonce\n", "	r.Nonce = nonce\n	if k.Err() == nil { k.until.Store(r.Until) }\n"},
 	{"a lost claim still in use", "keeper.go", "	k.until.Store(math.MinInt64)\n	return true", "	_ = math.MinInt64\n	return true"},
-	{"a refused renewal repeated", "keeper.go", "case errors.Is(failure, ErrSuperseded):", "case false:"},
-	{"release with the mark of the start", "keeper.go", "highWaterMark = max(minted(), k.after)", "highWaterMark = k.after"},
-	{"one nonce for all renewals", "keeper.go", "	nonce := crand.Text()\n", "	_ = crand.Text\n	nonce := k.holder\n"},
+	{"a refused renewal repeated", "renew.go", "case errors.Is(failure, ErrSuperseded):", "case false:"},
+	{"release with the mark of the start", "renew.go", "highWaterMark = max(minted(), k.after)", "highWaterMark = k.after"},
+	{"one nonce for all renewals", "renew.go", "	nonce := crand.Text()\n", "	_ = crand.Text\n	nonce := k.holder\n"},
 	{"nonce ignored", "internal/stores/record.go", "if !c.Knows(m.Nonce) {", "if false {"},
 	{"term and holder ignored", "internal/stores/record.go", "if !m.Of(c) {", "c.Nonce = m.Nonce\n	if false {"},
 	{"renewal doesn't write the mark", "leasetest/memory.go", "	n.Record, n.expires, n.ttl = m,", "	if r.Nonce != \"\" { defer func() { n.Until = n.After + 1 }() }\n	n.Record, n.expires, n.ttl = m,"},

@@ -116,7 +116,7 @@ func TestGeneratorStatsOfEarlierClaims(t *testing.T) {
 func TestGeneratorStatsMissing(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		g, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{SingleClaim: true},
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{},
 			func(l idtype.Lease) (struct {
 				idtype.Generator[idtype.Snowflake]
 			}, error) {
@@ -134,11 +134,12 @@ func TestGeneratorStatsMissing(t *testing.T) {
 		if stats.GeneratorStats != (idtype.GeneratorStats{}) || stats.Renewals < 5 || g.Remaining() != 0 {
 			t.Errorf("want renewals alone, got %+v, %v", stats, g.Remaining())
 		}
-		store.set(only("Renew", down))
+		store.set(down)
 		<-g.Keeper().Lost()
 		if got := g.Stats(); got.Losses != 1 || got.Reacquisitions != 0 {
 			t.Errorf("want a loss, got %+v", got)
 		}
+		store.set(nil)
 		closes(t, g)
 	})
 }

@@ -54,7 +54,7 @@ func main() {
 	flag.StringVar(&pool, "pool", "", "the name of the pool; default: the format's")
 	flag.DurationVar(&p.o.TTL, "ttl", 3*time.Second, "the TTL of a claim")
 	flag.DurationVar(&p.o.Wait, "wait", 0, "how long to wait for a number; 0 means twice the TTL")
-	reacquire := flag.Bool("reacquire", false, "claim another number after a loss")
+	flag.BoolVar(&p.reacquire, "reacquire", false, "claim another number after a loss")
 	flag.BoolVar(&p.offsets, "clock", false, "use a clock that commands can set")
 	offset := flag.Duration("offset", 0, "how far that clock is ahead; implies -clock")
 	flag.StringVar(&name, "journal", "", "the file to which to write IDs")
@@ -64,7 +64,6 @@ func main() {
 	flag.Parse()
 
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // the journal has the events, and the tests fail if there is other output
-	p.o.SingleClaim = !*reacquire
 	p.offsets = p.offsets || *offset != 0
 	p.offset.Store(int64(*offset))
 	os.Exit(p.main(format, pool, name, store))
@@ -72,16 +71,17 @@ func main() {
 
 // A program is the state of the process.
 type program struct {
-	o       nodelease.Options
-	format  journal.Format
-	offsets bool
-	offset  atomic.Int64 // a time.Duration
-	try     time.Duration
-	deaf    bool
-	seed    uint64
-	begun   time.Time
-	journal *journal.Writer
-	minted  uint64
+	o         nodelease.Options
+	reacquire bool
+	format    journal.Format
+	offsets   bool
+	offset    atomic.Int64 // a time.Duration
+	try       time.Duration
+	deaf      bool
+	seed      uint64
+	begun     time.Time
+	journal   *journal.Writer
+	minted    uint64
 
 	out sync.Mutex
 }
@@ -167,17 +167,47 @@ func told(event string, err error) journal.Event {
 	return e
 }
 
-type generator = nodelease.Generator[journal.ID]
+// A generator has a claim, and releases its number at the end.
+type generator interface {
+	idtype.Generator[journal.ID]
+	Keeper() *nodelease.Keeper
+	Close() error
+}
+
+// single is a generator with one claim.
+type single struct {
+	idtype.Generator[journal.ID]
+	k *nodelease.Keeper
+}
+
+func (s single) Keeper() *nodelease.Keeper { return s.k }
+func (s single) Close() error              { return s.k.Close() }
+
+// open claims a number.
+func (p *program) open(ctx context.Context, store *watched) (generator, error) {
+	if p.reacquire {
+		return nodelease.NewGenerator(ctx, store, p.format.Pool, p.o, func(l idtype.Lease) (idtype.Generator[journal.ID], error) {
+			return p.build(l.(*nodelease.Keeper), store)
+		})
+	}
+	k, err := nodelease.Acquire(ctx, store, p.format.Pool, p.o)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := p.build(k, store)
+	if err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	return single{ids, k}, nil
+}
 
 func (p *program) run(ctx context.Context, store *watched) error {
 	p.o.Clock = p.clock()
-	var g *generator
+	var g generator
 	for {
 		begun := time.Now()
 		var err error
-		g, err = nodelease.NewGenerator(ctx, store, p.format.Pool, p.o, func(l idtype.Lease) (idtype.Generator[journal.ID], error) {
-			return p.build(l.(*nodelease.Keeper), store)
-		})
+		g, err = p.open(ctx, store)
 		if err == nil {
 			break
 		}
@@ -204,7 +234,7 @@ func (p *program) run(ctx context.Context, store *watched) error {
 }
 
 // mint creates IDs until the context ends or the claim is lost permanently.
-func (p *program) mint(ctx context.Context, g *generator) error {
+func (p *program) mint(ctx context.Context, g generator) error {
 	random := rand.New(rand.NewPCG(p.seed, 0))
 	batch := make([]journal.ID, maxBatch)
 	var next, lost time.Time
@@ -242,7 +272,7 @@ func (p *program) mint(ctx context.Context, g *generator) error {
 			next = now.Add(tellEvery)
 			p.tell(journal.Event{Event: journal.Progress, Minted: p.minted})
 		}
-		if p.o.SingleClaim && g.Keeper().Err() != nil {
+		if !p.reacquire && g.Keeper().Err() != nil {
 			if lost.IsZero() {
 				lost = time.Now()
 				after.Minted, after.Refusals = 0, 0

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -23,8 +22,8 @@ func (t *tenure[T]) ended(err error) bool {
 }
 
 // begin claims a number and builds the generator for it.
-func (g *Generator[T]) begin(ctx context.Context, holder string) (*tenure[T], error) {
-	k, err := acquire(ctx, g.store, g.pool, g.o, holder)
+func (g *Generator[T]) begin(ctx context.Context, o Options) (*tenure[T], error) {
+	k, err := acquire(ctx, g.store, g.pool, o)
 	if err != nil {
 		return nil, err
 	}
@@ -34,72 +33,48 @@ func (g *Generator[T]) begin(ctx context.Context, holder string) (*tenure[T], er
 			k.number, k.pool.Name, idtype.ErrConfig)
 	}
 	if err != nil {
-		if !k.attached() {
-			// No generator has used the number: release it with the high-water mark that the
-			// claim found.
-			_ = k.Attach(k.pool.Layout, func() int64 { return k.after })
-		}
-		return nil, rejectedError{errors.Join(err, k.Close())}
+		// If no generator has used the number, release it with the high-water mark that the
+		// claim found. Otherwise Attach does nothing.
+		_ = k.Attach(k.pool.Layout, func() int64 { return k.after })
+		return nil, errors.Join(err, k.Close())
 	}
 	return &tenure[T]{k, built, make(chan struct{})}, nil
 }
 
-// A rejectedError means that the store granted a number to its holder, or still may, and this
-// process rejects or releases it. The holder must not claim again: if a Release is late, the
-// holder would get the same claim, and the Release would end it.
-type rejectedError struct{ error }
-
-func (e rejectedError) Unwrap() error { return e.error }
-
-// permanent reports whether another attempt to claim a number would fail too, if the
-// attempts may go on for the time left.
-func permanent(err error, left time.Duration) bool {
-	if busy := (*BusyError)(nil); errors.As(err, &busy) {
-		// No number is held, and the clock can't pass a high-water mark in time.
-		return busy.Held == 0 && busy.Ahead > 0 && busy.RetryAfter > left
-	}
-	rejected := rejectedError{}
-	return errors.Is(err, ErrPoolMismatch) || errors.Is(err, ErrMisconfigured) || errors.As(err, &rejected)
-}
-
-// reacquireAfterLosses claims another number after each loss, until the generator is closed.
+// reacquireAfterLosses claims another number after each loss, until the generator is closed. It
+// also retries permanent errors, since an operator may correct their cause.
 func (g *Generator[T]) reacquireAfterLosses() {
 	defer close(g.done)
+	o := g.o
+	o.Wait = forever
 	for {
-		old := g.current.Load()
+		lost := g.current.Load().keeper
 		select {
-		case <-old.keeper.Lost():
+		case <-lost.Lost():
 		case <-g.closing.Done():
 			return
 		}
-		next := g.reacquire()
-		if next == nil {
-			return
+		g.losses.Go(func() {
+			select {
+			case <-lost.done: // the number is released
+			case <-g.closing.Done():
+			}
+			_ = lost.Close() // the loss was already reported
+		})
+		for poll := firstPoll; ; poll = min(2*poll, o.TTL/3) {
+			next, err := g.begin(g.closing, o)
+			if err == nil {
+				o.Logger.Info("node number reacquired", "pool", g.pool.Name, "number", next.keeper.Number())
+				g.swap(next)
+				break
+			}
+			if g.closing.Err() != nil {
+				return
+			}
+			o.Logger.Warn("node number not reacquired", "pool", g.pool.Name, "error", err)
+			pause(g.closing, jitter(poll))
 		}
-		g.lost = slices.DeleteFunc(append(g.lost, old.keeper), (*Keeper).finished)
-		g.swap(next)
 	}
-}
-
-// reacquire claims until it gets a number. It also retries permanent errors, since an
-// operator may correct their cause. It returns nil once the generator is closed.
-func (g *Generator[T]) reacquire() *tenure[T] {
-	holder := g.o.unique()
-	for poll := firstPoll; g.closing.Err() == nil; poll = min(2*poll, g.o.TTL/3) {
-		next, err := g.begin(g.closing, holder)
-		if err == nil {
-			g.o.Logger.Info("node number reacquired", "pool", g.pool.Name, "number", next.keeper.Number())
-			return next
-		}
-		if rejected := (rejectedError{}); errors.As(err, &rejected) {
-			holder = g.o.unique()
-		}
-		if g.closing.Err() == nil {
-			g.o.Logger.Warn("node number not reacquired", "pool", g.pool.Name, "error", err)
-		}
-		pause(g.closing, jitter(poll))
-	}
-	return nil
 }
 
 // swap makes the next tenure current and keeps the counters of the present one.
@@ -122,7 +97,7 @@ func (g *Generator[T]) swap(next *tenure[T]) {
 // deadline, it returns the reason for the loss.
 func (g *Generator[T]) successor(ctx context.Context, t *tenure[T], deadline time.Time) (*tenure[T], error) {
 	why := t.keeper.Err()
-	if g.o.SingleClaim || errors.Is(why, ErrClosed) {
+	if errors.Is(why, ErrClosed) {
 		return nil, why
 	}
 	timer := time.NewTimer(time.Until(deadline))
