@@ -79,18 +79,26 @@ type Request struct {
 // CheckSkew returns an error that wraps [ErrClockSkew] if the store's clock, which shows the
 // time now, differs from r.Now by more than r.MaxSkew.
 func (r Request) CheckSkew(now time.Time) error {
-	skew, direction := time.UnixMilli(r.Now).Sub(now), "ahead of"
-	if skew < 0 {
-		skew, direction = -max(skew, -math.MaxInt64), "behind"
-	}
-	if r.MaxSkew <= 0 || skew <= r.MaxSkew {
+	skew := time.UnixMilli(r.Now).Sub(now)
+	if r.MaxSkew <= 0 || -r.MaxSkew <= skew && skew <= r.MaxSkew {
 		return nil
 	}
-	return &skewError{time.UnixMilli(r.Now).Sub(now), fmt.Errorf("this machine's clock, at %s, is %v %s the store's, at %s; want at most %v; correct the clock that is wrong, or raise Options.MaxSkew: %w",
-		stamp(r.Now), skew.Round(time.Millisecond), direction, stamp(now.UnixMilli()), r.MaxSkew, ErrClockSkew)}
+	return r.SkewError(now, fmt.Sprintf("want at most %v; correct the clock that is wrong, or raise Options.MaxSkew", r.MaxSkew))
 }
 
-// A skewError is the error of CheckSkew.
+// SkewError returns an error that wraps [ErrClockSkew]. It has the times of both clocks, and
+// the reason and remedy of a store with a limit of its own.
+func (r Request) SkewError(now time.Time, reason string) error {
+	skew, side := time.UnixMilli(r.Now).Sub(now), "ahead of"
+	text := max(skew, -math.MaxInt64).Round(time.Millisecond)
+	if skew < 0 {
+		text, side = -text, "behind"
+	}
+	return &skewError{skew, fmt.Errorf("this machine's clock, at %s, is %v %s the store's, at %s; %s: %w",
+		stamp(r.Now), text, side, stamp(now.UnixMilli()), reason, ErrClockSkew)}
+}
+
+// A skewError is the error of SkewError.
 type skewError struct {
 	skew time.Duration // of this machine's clock
 	error

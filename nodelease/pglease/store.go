@@ -170,35 +170,12 @@ func multirange(numbers []int) string {
 const maxAhead = 24 * time.Hour
 
 // skewed returns the error of a request that the server has rejected because of a clock. now
-// is the server's clock.
+// is the server's clock, in Unix milliseconds.
 func skewed(r nodelease.Request, now int64) error {
 	if err := r.CheckSkew(time.UnixMilli(now)); err != nil && r.Until <= now+milliseconds(r.TTL+maxAhead) {
 		return err
 	}
-	r.MaxSkew = maxAhead
-	cause := r.CheckSkew(time.UnixMilli(now))
-	if cause == nil {
-		cause = nodelease.ErrClockSkew
-	}
-	return &aheadError{fmt.Sprintf("this machine's clock, at %s, is ahead of the server's, at %s: the claim would end more than its TTL and %v after the server's clock; correct the clock that is wrong, because no MaxSkew raises this limit: %v",
-		stamp(r.Now), stamp(now), maxAhead, nodelease.ErrClockSkew), cause}
-}
-
-// An aheadError is the error of a claim that would end too late. It wraps the error of
-// [nodelease.Request.CheckSkew], from which [nodelease.Stats] has the skew, but has a text of
-// its own, because that error advises raising MaxSkew.
-type aheadError struct {
-	text  string
-	cause error
-}
-
-func (e *aheadError) Error() string { return e.text }
-
-func (e *aheadError) Unwrap() error { return e.cause }
-
-// stamp returns a time in Unix milliseconds as text.
-func stamp(ms int64) string {
-	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+	return r.SkewError(time.UnixMilli(now), fmt.Sprintf("the claim would end more than its TTL and %v after the server's clock; correct the clock that is wrong, because no MaxSkew raises this limit", maxAhead))
 }
 
 // maxSkew returns the limit of the skew in milliseconds, or NULL if there is none.
