@@ -11,21 +11,15 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// A query is a call of a SQL function in a transaction of its own.
-type query struct {
-	text    string // with %s in place of the schema
-	args    []any
-	results []any
-}
-
 // attempts is the maximum number of attempts at a call that conflicts with other
 // transactions.
 const attempts = 10
 
-// call runs a query, and retries it after conflicts. Conflicts occur if the default
-// isolation level of the database is higher than read committed. A call that failed
-// with a conflict changed nothing, and succeeds once the other transaction has ended.
-func (s *Store) call(ctx context.Context, p nodelease.Pool, what string, q query) error {
+// call calls a SQL function in a transaction of its own, and retries after conflicts. The text
+// has %s in place of the schema. Conflicts occur if the default isolation level of the database
+// is higher than read committed. A call that failed with a conflict changed nothing, and
+// succeeds once the other transaction has ended.
+func (s *Store) call(ctx context.Context, p nodelease.Pool, what, text string, args, results []any) error {
 	switch {
 	case s.err != nil:
 		return s.err
@@ -35,10 +29,10 @@ func (s *Store) call(ctx context.Context, p nodelease.Pool, what string, q query
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	text := fmt.Sprintf(q.text, `"`+s.schema+`"`)
+	text = fmt.Sprintf(text, `"`+s.schema+`"`)
 	var err error
 	for attempt := range attempts {
-		if err = s.db.QueryRowContext(ctx, text, q.args...).Scan(q.results...); err == nil {
+		if err = s.db.QueryRowContext(ctx, text, args...).Scan(results...); err == nil {
 			return nil
 		}
 		if code := pgerror.State(err); code != "40001" && code != "40P01" || ctx.Err() != nil {

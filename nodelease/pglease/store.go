@@ -57,13 +57,12 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	var held, reserved, ahead, frees, highWaterMark sql.Null[int64]
 	var reservations sql.Null[string]
 	var rejected bool
-	err := s.call(ctx, p, "claim a number", query{
+	err := s.call(ctx, p, "claim a number",
 		// The casts are for drivers that send all numbers as bigint and ranges as text.
 		`SELECT number, term, after, until, time_ms, held_count, reserved_count, ahead_count, frees_ms, lowest_mark, reservations, skewed
 			FROM %s.claim_node($1::text, $2::integer, $3::text, $4::text::int4multirange, $5::text, $6::bigint, $7::bigint, $8::bigint, $9::bigint)`,
 		[]any{p.Name, p.Size, p.Layout, multirange(p.Reserved), r.Holder, milliseconds(r.TTL), r.Now, r.Until, maxSkew(r)},
-		[]any{&number, &term, &after, &until, &now, &held, &reserved, &ahead, &frees, &highWaterMark, &reservations, &rejected},
-	})
+		[]any{&number, &term, &after, &until, &now, &held, &reserved, &ahead, &frees, &highWaterMark, &reservations, &rejected})
 	if err != nil {
 		return nodelease.Claim{}, err
 	}
@@ -95,12 +94,11 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 	var now int64
 	var after, until, term sql.Null[int64]
 	var holder sql.Null[string]
-	err := s.call(ctx, p, fmt.Sprintf("renew number %d", c.Number), query{
+	err := s.call(ctx, p, fmt.Sprintf("renew number %d", c.Number),
 		`SELECT renewed, after, until, time_ms, present_term, present_holder, skewed
 			FROM %s.renew_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::bigint, $7::bigint, $8::bigint, $9::text, $10::text::text[])`,
 		[]any{p.Name, c.Number, c.Term, c.Holder, milliseconds(r.TTL), r.Until, r.Now, maxSkew(r), r.Nonce, nonces(c)},
-		[]any{&renewed, &after, &until, &now, &term, &holder, &rejected},
-	})
+		[]any{&renewed, &after, &until, &now, &term, &holder, &rejected})
 	if err != nil {
 		return nodelease.Claim{}, err
 	}
@@ -128,11 +126,10 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 // Release ends a claim; see [nodelease.Store].
 func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim, highWaterMark int64) error {
 	var released bool // false if the term was over already
-	return s.call(ctx, p, fmt.Sprintf("release number %d", c.Number), query{
+	return s.call(ctx, p, fmt.Sprintf("release number %d", c.Number),
 		`SELECT %s.release_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::text::text[])`,
 		[]any{p.Name, c.Number, c.Term, c.Holder, highWaterMark, nonces(c)},
-		[]any{&released},
-	})
+		[]any{&released})
 }
 
 // nonces returns the text form of the nonces that the holder of a claim knows, as a text[].
