@@ -217,22 +217,17 @@ func (s *suite) testSkew() {
 	repeated.Now, repeated.Until = r.Now+2*hour, r.Until+2*hour
 	_, err := c.try(p, repeated)
 	skewed("repeated Claim", repeated, err)
-	renew := func(r nodelease.Request) (nodelease.Claim, error) {
-		ctx, cancel := s.patiently()
-		defer cancel()
-		return c.store.Renew(ctx, p, claim, r)
-	}
 	for _, at := range []int64{-2 * hour, 2 * hour} {
 		r := limited(at)
-		_, err := renew(r)
+		_, err := c.tryRenew(p, claim, r)
 		skewed("Renew", r, err)
 	}
 	s.open().busy(p, s.request(hour/2, 100), 1, 0, 0)
-	got, err := renew(limited(200))
+	got, err := c.tryRenew(p, claim, limited(200))
 	if err != nil || got.Until != s.base+300 {
 		s.Errorf("want a claim until %d, got %+v, %v", s.base+300, got, err)
 	}
-	c.release(p, claim, 250)
+	c.release(p, got, 250)
 	// Without a limit, or within it, the clocks may differ.
 	for i, r := range []nodelease.Request{limited(hour / 2), s.request(2*hour, 100)} {
 		next := s.open()

@@ -55,7 +55,7 @@ func (s *suite) renewed() bool {
 	for begun, i := time.Now(), int64(1); time.Since(begun) < 5*s.h.TTL/4; i++ {
 		time.Sleep(stands / 20)
 		again := time.Now()
-		renewed, err := c.tryRenew(p, claim, 100*i, s.h.TTL)
+		renewed, err := c.tryRenew(p, claim, s.brief(100*i-1, 1))
 		if time.Since(sent) >= stands {
 			return false
 		}
@@ -103,7 +103,7 @@ func (s *suite) testMarks() {
 	claim = c.renew(p, claim, 500)
 	claim = c.renew(p, claim, 2000)
 	claim = c.renew(p, claim, -3000)
-	got, err := c.tryRenew(p, claim, 1999, s.h.TTL)
+	got, err := c.tryRenew(p, claim, s.brief(1998, 1))
 	if err != nil || got.Until != s.base+2000 {
 		s.Errorf("expected the high-water mark %d, got %+v, %v", s.base+2000, got, err)
 	}

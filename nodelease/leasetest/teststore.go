@@ -259,7 +259,7 @@ func (c *client) busy(p nodelease.Pool, r nodelease.Request, held, reserved, ahe
 // It fails the test if the store refuses.
 func (c *client) renew(p nodelease.Pool, claim nodelease.Claim, until int64) nodelease.Claim {
 	c.Helper()
-	got, err := c.tryRenew(p, claim, until, long)
+	got, err := c.tryRenew(p, claim, c.request(until-1, 1))
 	if err != nil {
 		c.Fatalf("expected a renewal, got %v", err)
 	}
@@ -269,10 +269,11 @@ func (c *client) renew(p nodelease.Pool, claim nodelease.Claim, until int64) nod
 	return got
 }
 
-func (c *client) tryRenew(p nodelease.Pool, claim nodelease.Claim, until int64, ttl time.Duration) (nodelease.Claim, error) {
+// tryRenew renews a claim and checks the nonce of a renewed one.
+func (c *client) tryRenew(p nodelease.Pool, claim nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
 	ctx, cancel := c.patiently()
 	defer cancel()
-	r := nodelease.Request{Holder: claim.Holder, TTL: ttl, Now: c.base + until - 1, Until: c.base + until, Nonce: rand.Text()}
+	r.Holder, r.Nonce = claim.Holder, rand.Text()
 	got, err := c.store.Renew(ctx, p, claim, r)
 	if err == nil && (got.Nonce != r.Nonce || len(got.Sent) > 0) {
 		c.Fatalf("expected the nonce %q, got %+v", r.Nonce, got)
@@ -296,7 +297,7 @@ func (c *client) release(p nodelease.Pool, claim nodelease.Claim, mark int64) {
 func (c *client) refused(p nodelease.Pool, claim nodelease.Claim) {
 	c.Helper()
 	const hour = 3_600_000
-	if got, err := c.tryRenew(p, claim, hour, long); !errors.Is(err, nodelease.ErrSuperseded) {
+	if got, err := c.tryRenew(p, claim, c.request(hour-1, 1)); !errors.Is(err, nodelease.ErrSuperseded) {
 		c.Errorf("renewal of %+v: expected %v, got %+v, %v", claim, nodelease.ErrSuperseded, got, err)
 	}
 	for _, mark := range []int64{-hour, hour} {
