@@ -23,7 +23,8 @@ var plantedBugs = []struct{ name, file, old, new string }{
 	{"nonce ignored", "internal/stores/record.go", "if !c.Knows(m.Nonce) {", "if false {"},
 	{"term and holder ignored", "internal/stores/record.go", "if !m.Of(c) {", "c.Nonce = m.Nonce\n	if false {"},
 	{"renewal doesn't write the mark", "leasetest/memory.go", "	n.Record, n.expires, n.ttl = m,", "	if r.Nonce != \"\" { defer func() { n.Until = n.After + 1 }() }\n	n.Record, n.expires, n.ttl = m,"},
-	{"mark lowered to the clock of a claim", "leasetest/memory.go", "case n.Until >= r.Now:", "case func() bool { n.Until = min(n.Until, r.Now-1); return false }():"},
+	{"mark lowered to the clock of a claim", "leasetest/memory.go", "case max(n.Until, s.fencedUntil()) >= r.Now:", "case func() bool { n.Until = min(n.Until, r.Now-1); return s.fencedUntil() >= r.Now }():"},
+	{"no fence after lost writes", "leasetest/memory.go", "fence.After(s.fence) {", "fence.Before(s.fence) {"},
 	{"claim after the mark of the last claim", "internal/stores/record.go", "Holder: r.Holder, After: m.Until,", "Holder: r.Holder, After: m.After,"},
 }
 

@@ -141,6 +141,20 @@ func (m *model) restarts(at time.Time) {
 	}
 }
 
+// loseWrites makes the store forget the last writes. A copy that has lost its claim may then be the
+// first to renew it. The caller holds s.mu.
+func (m *model) loseWrites(lag time.Duration) {
+	m.Store.LoseWrites(m.Clock().Add(-lag))
+	clear(m.claims)
+	for _, p := range m.s.all {
+		for _, g := range p.grants {
+			if g.twin {
+				g.copied, g.copiedAt = true, time.Now()
+			}
+		}
+	}
+}
+
 // request returns a request as the model grants it, and as it passes it to the Store.
 func (m *model) request(r nodelease.Request) (granted, passed nodelease.Request) {
 	if m.s.kind == "postgres" {

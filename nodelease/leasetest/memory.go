@@ -19,8 +19,17 @@ type Store struct {
 	// Clock is the store's clock. Nil means the system clock.
 	Clock func() time.Time
 
-	mu    sync.Mutex
-	pools map[string]*pool
+	mu     sync.Mutex
+	pools  map[string]*pool
+	writes []write
+	fence  time.Time
+}
+
+// A write is a change of a number, for [Store.LoseWrites].
+type write struct {
+	at     time.Time
+	of     *number
+	before number
 }
 
 type pool struct {
@@ -42,10 +51,6 @@ func (s *Store) open(ctx context.Context, p nodelease.Pool) (*pool, time.Time, e
 	if err := cmp.Or(ctx.Err(), p.Validate()); err != nil {
 		return nil, time.Time{}, err
 	}
-	now := time.Now
-	if s.Clock != nil {
-		now = s.Clock
-	}
 	if s.pools == nil {
 		s.pools = map[string]*pool{}
 	}
@@ -53,7 +58,42 @@ func (s *Store) open(ctx context.Context, p nodelease.Pool) (*pool, time.Time, e
 		s.pools[p.Name] = &pool{p.Size, p.Layout, make([]number, p.Size)}
 	}
 	got := s.pools[p.Name]
-	return got, now(), stores.CheckLayout(fmt.Sprintf("leasetest: open pool %q", p.Name), p, got.size, got.layout)
+	return got, s.now(), stores.CheckLayout(fmt.Sprintf("leasetest: open pool %q", p.Name), p, got.size, got.layout)
+}
+
+// LoseWrites undoes the changes since a time by the store's clock, as a standby lacks the last
+// writes when it takes over. As a store must, it then grants no number until the longest TTL
+// has passed, and later claims start after that time.
+func (s *Store) LoseWrites(since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, ttl := s.now(), time.Duration(0)
+	for _, p := range s.pools {
+		for _, n := range p.numbers {
+			ttl = max(ttl, n.ttl)
+		}
+	}
+	for i := len(s.writes) - 1; i >= 0 && !s.writes[i].at.Before(since); i-- {
+		*s.writes[i].of, s.writes = s.writes[i].before, s.writes[:i]
+	}
+	if fence := now.Add(ttl); fence.After(s.fence) {
+		s.fence = fence
+	}
+}
+
+// fencedUntil returns the end of the fence in Unix milliseconds, or 0 without one.
+func (s *Store) fencedUntil() int64 {
+	if s.fence.IsZero() {
+		return 0
+	}
+	return s.fence.UnixMilli() + 1
+}
+
+func (s *Store) now() time.Time {
+	if s.Clock == nil {
+		return time.Now()
+	}
+	return s.Clock()
 }
 
 // Claim grants a number; see [nodelease.Store].
@@ -68,8 +108,10 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 		return nodelease.Claim{}, fmt.Errorf("leasetest: claim a number of pool %q: %w", p.Name, err)
 	}
 	for i := range pool.numbers {
-		if n := &pool.numbers[i]; n.Holder == r.Holder && n.Nonce == "" {
-			return n.grant(i, n.Renewed(r), r, now), nil
+		if n := &pool.numbers[i]; n.Holder == r.Holder && n.Nonce == "" && s.fencedUntil() < r.Now {
+			m := n.Renewed(r)
+			m.After = max(m.After, s.fencedUntil())
+			return s.grant(n, i, m, r, now), nil
 		}
 	}
 	busy, reserved := &nodelease.BusyError{}, stores.Reserved(p)
@@ -90,8 +132,8 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 				frees = left
 			}
 			busy.Held++
-		case n.Until >= r.Now:
-			stores.CountAhead(busy, r.TimeToPass(n.Until))
+		case max(n.Until, s.fencedUntil()) >= r.Now:
+			stores.CountAhead(busy, r.TimeToPass(max(n.Until, s.fencedUntil())))
 		default:
 			free = append(free, i)
 		}
@@ -104,11 +146,14 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	}
 	i := slices.MinFunc(free, func(a, b int) int { return cmp.Compare(pool.numbers[a].Until, pool.numbers[b].Until) })
 	n := &pool.numbers[i]
-	return n.grant(i, n.Claimed(r), r, now), nil
+	m := n.Claimed(r)
+	m.After = max(m.After, s.fencedUntil())
+	return s.grant(n, i, m, r, now), nil
 }
 
 // grant stores the record of a request that is granted, and returns the claim.
-func (n *number) grant(i int, m stores.Record, r nodelease.Request, now time.Time) nodelease.Claim {
+func (s *Store) grant(n *number, i int, m stores.Record, r nodelease.Request, now time.Time) nodelease.Claim {
+	s.writes = append(s.writes, write{now, n, *n})
 	n.Record, n.expires, n.ttl = m, now.Add(r.TTL), r.TTL
 	return m.Claim(i, r.TTL, now)
 }
@@ -141,18 +186,19 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 	if err := r.CheckSkew(now); err != nil {
 		return nodelease.Claim{}, fmt.Errorf("leasetest: renew number %d of pool %q: %w", c.Number, p.Name, err)
 	}
-	return n.grant(c.Number, n.Renewed(r), r, now), nil
+	return s.grant(n, c.Number, n.Renewed(r), r, now), nil
 }
 
 // Release ends a claim; see [nodelease.Store].
 func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim, highWaterMark int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, _, err := s.held(ctx, p, c)
+	n, now, err := s.held(ctx, p, c)
 	if errors.Is(err, nodelease.ErrSuperseded) {
 		return nil
 	}
 	if err == nil {
+		s.writes = append(s.writes, write{now, n, *n})
 		n.Record = n.Released(highWaterMark)
 	}
 	return err
