@@ -1,2 +1,2 @@
-// Command hello is the program in README.md. It needs DATABASE_URL.
+// Command hello is the first program in README.md. It needs DATABASE_URL.
 package main

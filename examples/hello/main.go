@@ -11,13 +11,13 @@ import (
 	"gorm.io/gorm"
 )
 
-type Order struct{ ID idtype.SnowflakeOf[Order] } // a bigint column, and your own fields
+type Order struct{ ID idtype.UUIDOf[Order] } // a uuid column, and your own fields
 
 func (Order) IDPrefix() string { return "ord" } // optional: the prefix in text and JSON
 
 func main() {
 	db := idtype.Must(gorm.Open(postgres.Open(os.Getenv("DATABASE_URL"))))
-	ids := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 1})) // unique per instance
+	ids := idtype.Must(idtype.NewUUIDGenerator(idtype.UUIDConfig{}))
 	check(db.Use(gormplugin.New(gormplugin.For(ids))))
 	check(db.AutoMigrate(&Order{}))
 	check(db.Create([]*Order{{}, {}}).Error)

@@ -1,5 +1,5 @@
-// Package readme holds code of README.md and of the first steps in docs. The program in
-// README.md is package hello.
+// Package readme holds code of README.md and of the first steps in docs. The programs in
+// README.md are packages hello and snowflake.
 package readme
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-// An Order is a row of the table that package hello creates.
+// An Order is a row of the table that package snowflake creates.
 type Order struct{ ID idtype.SnowflakeOf[Order] }
 
 // ClaimIDs returns a generator with a node number that no other instance has claimed. Its Close releases the number.

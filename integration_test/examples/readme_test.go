@@ -2,8 +2,12 @@ package examples
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,15 +18,53 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// The program in README.md prints its two rows, and pgx reads them.
-func TestREADMEInGo(t *testing.T) {
+// row matches a line that a program of README.md prints.
+const row = `(?m)^ord_(%s) created 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \+0000 UTC$`
+
+// The first program in README.md prints its two rows.
+func TestFirstProgram(t *testing.T) {
 	program := pgtest.Build(t, "github.com/sortkey/sortkey/examples/hello")
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		out := run(t, program, db.URL, nil)
-		rows := regexp.MustCompile(`(?m)^ord_(\d{18,19}) created 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \+0000 UTC$`).FindAllStringSubmatch(out, -1)
+		rows := regexp.MustCompile(fmt.Sprintf(row, "[0-9a-z]{26}")).FindAllStringSubmatch(out, -1)
+		if len(rows) != 2 || rows[0][1] >= rows[1][1] {
+			t.Fatalf("want two rows in order, got\n%s", out)
+		}
+		if n := pgtest.Value[int](t, db.Conn(t), "SELECT count(*) FROM orders WHERE pg_typeof(id) = 'uuid'::regtype"); n != 2 {
+			t.Errorf("want two rows with a uuid, got %d", n)
+		}
+	})
+}
+
+// The second program in README.md prints its two rows, and pgx reads them. Ten instances that start
+// at once make one installation, and each has a node number of its own.
+func TestSecondProgram(t *testing.T) {
+	program := pgtest.Build(t, "github.com/sortkey/sortkey/examples/snowflake")
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "CREATE TABLE orders (id bigint PRIMARY KEY)") // AutoMigrate of several instances can fail if it creates the table
+		var starting sync.WaitGroup
+		for range 10 {
+			starting.Go(func() {
+				cmd := exec.CommandContext(t.Context(), program)
+				cmd.Env = append(os.Environ(), "DATABASE_URL="+db.URL)
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
+		starting.Wait()
+		const written = "SELECT concat_ws(' ', count(*), count(DISTINCT sortkey.snowflake_node(id))) FROM orders"
+		if got := pgtest.Value[string](t, db.Conn(t), written); got != "20 10" {
+			t.Errorf("want 20 rows of 10 numbers, got %s", got)
+		}
+		must(t, migrations.Check(t.Context(), db.SQL(t), migrations.Config{}))
+
+		db.Exec(t, "TRUNCATE orders")
+		rows := regexp.MustCompile(fmt.Sprintf(row, `\d{18,19}`)).FindAllStringSubmatch(run(t, program, db.URL, nil), -1)
 		if len(rows) != 2 {
-			t.Fatalf("want two rows, got\n%s", out)
+			t.Fatalf("want two rows, got %v", rows)
 		}
 		pool := db.Pool(t, pgtest.Codec)
 		ids, err := readme.OrdersSince(t.Context(), pool, time.Now().Add(-time.Hour))

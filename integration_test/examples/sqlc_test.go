@@ -125,7 +125,7 @@ func TestSqlcOverrides(t *testing.T) {
 	config, err := os.ReadFile("../../examples/sqlc/sqlc.yaml")
 	must(t, err)
 	types := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `sortkey\\.(\\w+)` \\| `github.com/sortkey/sortkey/(\\w+\\.\\w+)` \\|$").FindAllSubmatch(readme, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `sortkey\\.(\\w+)` \\| `github.com/sortkey/sortkey/(\\w+\\.[\\w.\\[\\]]+)`(?:, by an alias)? \\|$").FindAllSubmatch(readme, -1) {
 		types[string(row[1])] = string(row[2])
 	}
 	for _, override := range regexp.MustCompile(`db_type: sortkey\.(\w+)\n +go_type: github.com/sortkey/sortkey/(\S+)`).FindAllSubmatch(config, -1) {

@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	pgtest.MainParallel(m, 16, TestStore, TestFence, TestReserve, TestPrivileges, TestCreatePool)
+	pgtest.MainParallel(m, 16, TestStore, TestInstall, TestFence, TestReserve, TestPrivileges, TestCreatePool)
 }
 
 var (

@@ -26,7 +26,7 @@ func TestStore(t *testing.T) {
 	leasetest.TestStore(t, leasetest.Harness{TTL: ttl, Open: func(*testing.T, bool) nodelease.Store { return store }})
 }
 
-// A store that has lost its last writes renews the claims of before, refuses those that it has lost,
+// A store that has lost its last writes renews the claims of before, refuses lost ones,
 // and grants nothing until the longest TTL has passed.
 func TestLoseWrites(t *testing.T) {
 	clock := time.Unix(1_800_000_000, 0)

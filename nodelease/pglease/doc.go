@@ -1,12 +1,13 @@
 // Package pglease is a [nodelease.Store] in Postgres. It keeps one row for each node
 // number that was used or reserved.
 //
-//	err := migrations.Up(ctx, db, migrations.Config{}) // once, as the owner of the schema
-//	...
 //	leases, err := sql.Open("pgx", url)
 //	leases.SetMaxOpenConns(2)
-//	store := pglease.New(leases, pglease.Config{})
+//	store := pglease.New(leases, pglease.Config{Install: true})
 //	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeConfig{}, nodelease.Options{})
+//
+// With Install, the first claim creates what is missing. Where programs may not create
+// schemas, run migrations.Up once as the owner, and grant the privileges below.
 //
 // The package works with each driver for database/sql whose errors have a method
 // SQLState, such as pgx and lib/pq. Give the store a small [sql.DB] of its own. If the

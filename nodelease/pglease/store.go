@@ -3,12 +3,15 @@ package pglease
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/sortkey/sortkey/internal/pgerror"
+	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
 )
 
@@ -18,25 +21,32 @@ const DefaultSchema = "sortkey"
 // A Config locates the SQL functions.
 type Config struct {
 	Schema string // as in migrations.Config: [a-z_][a-z0-9_]*, at most 63 bytes; "" means sortkey
+	// Install makes the first claim run migrations.Up, with the default layouts, if the
+	// database has no installation in the schema. Several programs can do so at once. The role
+	// needs CREATE on the database, and owns the installation. Call migrations.Up yourself if
+	// programs have other roles, or IDs other layouts.
+	Install bool
 }
 
 // A Store is a [nodelease.Store] in a database. It has no state of its own, so it needs
 // no Close, and a process may have several.
 type Store struct {
-	db     *sql.DB
-	schema string
-	ours   *regexp.Regexp // matches the schema's name before a dot
-	err    error          // set if the Config is invalid
+	db      *sql.DB
+	schema  string
+	install bool
+	ours    *regexp.Regexp // matches the schema's name before a dot
+	err     error          // set if the Config is invalid
 }
 
 var _ nodelease.Store = (*Store)(nil)
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// New returns the store of a database in which migrations.Up has run. If the name of
-// the schema is invalid or db is nil, all calls of the store fail.
+// New returns the store of a database in which migrations.Up has run, or will; see
+// [Config.Install]. If the name of the schema is invalid or db is nil, all calls of the store
+// fail.
 func New(db *sql.DB, c Config) *Store {
-	s := &Store{db: db, schema: c.Schema}
+	s := &Store{db: db, schema: c.Schema, install: c.Install}
 	if s.schema == "" {
 		s.schema = DefaultSchema
 	}
@@ -52,6 +62,24 @@ func New(db *sql.DB, c Config) *Store {
 
 // Claim grants a number; see [nodelease.Store].
 func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
+	c, err := s.claim(ctx, p, r)
+	if err == nil || !s.install || !errors.Is(err, nodelease.ErrMisconfigured) {
+		return c, err
+	}
+	config := migrations.Config{Schema: s.schema}
+	if !errors.Is(migrations.Check(ctx, s.db, config), migrations.ErrNotInstalled) {
+		return c, err
+	}
+	if err := migrations.Up(ctx, s.db, config); err != nil {
+		if pgerror.State(err) == pgerror.InsufficientPrivilege {
+			err = fmt.Errorf("%w; GRANT CREATE ON DATABASE to this role, or run migrations.Up or sortkey migrate up as another role, which then grants this one the privileges in the documentation of pglease: %w", err, nodelease.ErrMisconfigured)
+		}
+		return c, fmt.Errorf("pglease: install schema %q: %w", s.schema, err)
+	}
+	return s.claim(ctx, p, r)
+}
+
+func (s *Store) claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
 	var number, term, after, until sql.Null[int64]
 	var now int64
 	var held, reserved, ahead, frees, highWaterMark sql.Null[int64]

@@ -1,0 +1,75 @@
+package pglease
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
+)
+
+// Ten instances that start at once on an empty database make one installation, and each gets a
+// number of its own.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	for _, schema := range []string{"", "keys"} {
+		t.Run("schema "+schema, func(t *testing.T) {
+			t.Parallel()
+			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+				var starting sync.WaitGroup
+				ids := make([]*nodelease.Generator[idtype.Snowflake], 10)
+				for i := range ids {
+					leases := db.SQL(t)
+					leases.SetMaxOpenConns(2)
+					starting.Go(func() {
+						var err error
+						ids[i], err = nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(leases, pglease.Config{Schema: schema, Install: true}), idtype.SnowflakeConfig{}, nodelease.Options{Wait: time.Minute})
+						if err != nil {
+							t.Errorf("instance %d: %v", i, err)
+						}
+					})
+				}
+				starting.Wait()
+				if t.Failed() {
+					return
+				}
+				held := map[int]bool{}
+				for _, g := range ids {
+					_, err := g.Next()
+					must(t, err)
+					held[g.Keeper().Number()] = true
+					defer g.Close()
+				}
+				if len(held) != len(ids) {
+					t.Errorf("want %d numbers, got %v", len(ids), held)
+				}
+				must(t, migrations.Check(t.Context(), db.SQL(t), migrations.Config{Schema: schema}))
+			})
+		})
+	}
+}
+
+// A role that can't create schemas gets an error with both remedies, and nothing is installed. It
+// needs no right to create anything in an installation of another role.
+func TestInstallDenied(t *testing.T) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		name := db.NewRole(t, "app", pgtest.LoginPassword)
+		s, p := pglease.New(db.SQL(t, pgtest.Login(name)), pglease.Config{Install: true}), nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+		_, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{})
+		wrong(t, err, nodelease.ErrMisconfigured, `install schema "sortkey"`, "permission denied for database", "GRANT CREATE ON DATABASE to this role", "sortkey migrate up")
+		wrong(t, migrations.Check(t.Context(), db.SQL(t), migrations.Config{}), migrations.ErrNotInstalled)
+
+		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+		_, err = nodelease.Acquire(t.Context(), s, p, nodelease.Options{})
+		wrong(t, err, nodelease.ErrMisconfigured, "as the owner of schema", "GRANT USAGE ON SCHEMA")
+		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name+"; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey TO "+name)
+		k, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{})
+		must(t, err)
+		must(t, k.Close())
+	})
+}
