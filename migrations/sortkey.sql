@@ -2487,15 +2487,24 @@ CREATE FUNCTION sortkey.typeid_text(prefix text, id uuid) RETURNS text
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    bits bit varying := B'00' || ('x' || encode(uuid_send(id), 'hex'))::bit(128);
+    a CONSTANT text := '0123456789abcdefghjkmnpqrstvwxyz';
+    hi CONSTANT bigint := ('x' || left(encode(uuid_send(id), 'hex'), 16))::bit(64)::bigint;
+    lo CONSTANT bigint := ('x' || right(encode(uuid_send(id), 'hex'), 16))::bit(64)::bigint;
 BEGIN
     IF prefix COLLATE "C" !~ '^([a-z]([a-z_]{0,61}[a-z])?)?$' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('%L is not the prefix of a TypeID; want up to 63 lower-case letters and underscores, with a letter at both ends', left(prefix, 64));
     END IF;
-    RETURN CASE prefix WHEN '' THEN '' ELSE prefix || '_' END || (
-        SELECT string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', substring(bits FROM 5 * n + 1 FOR 5)::bit(5)::integer + 1, 1), '' ORDER BY n)
-        FROM generate_series(0, 25) n);
+    RETURN CASE prefix WHEN '' THEN '' ELSE prefix || '_' END
+        || substr(a, (hi >> 61 & 7)::integer + 1, 1) || substr(a, (hi >> 56 & 31)::integer + 1, 1) || substr(a, (hi >> 51 & 31)::integer + 1, 1)
+        || substr(a, (hi >> 46 & 31)::integer + 1, 1) || substr(a, (hi >> 41 & 31)::integer + 1, 1) || substr(a, (hi >> 36 & 31)::integer + 1, 1)
+        || substr(a, (hi >> 31 & 31)::integer + 1, 1) || substr(a, (hi >> 26 & 31)::integer + 1, 1) || substr(a, (hi >> 21 & 31)::integer + 1, 1)
+        || substr(a, (hi >> 16 & 31)::integer + 1, 1) || substr(a, (hi >> 11 & 31)::integer + 1, 1) || substr(a, (hi >> 6 & 31)::integer + 1, 1)
+        || substr(a, (hi >> 1 & 31)::integer + 1, 1) || substr(a, ((hi & 1) << 4 | (lo >> 60 & 15))::integer + 1, 1) || substr(a, (lo >> 55 & 31)::integer + 1, 1)
+        || substr(a, (lo >> 50 & 31)::integer + 1, 1) || substr(a, (lo >> 45 & 31)::integer + 1, 1) || substr(a, (lo >> 40 & 31)::integer + 1, 1)
+        || substr(a, (lo >> 35 & 31)::integer + 1, 1) || substr(a, (lo >> 30 & 31)::integer + 1, 1) || substr(a, (lo >> 25 & 31)::integer + 1, 1)
+        || substr(a, (lo >> 20 & 31)::integer + 1, 1) || substr(a, (lo >> 15 & 31)::integer + 1, 1) || substr(a, (lo >> 10 & 31)::integer + 1, 1)
+        || substr(a, (lo >> 5 & 31)::integer + 1, 1) || substr(a, (lo & 31)::integer + 1, 1);
 END
 $$;
 COMMENT ON FUNCTION sortkey.typeid_text(text, uuid) IS 'Returns the TypeID of a UUID of any version: the prefix, an underscore, and 26 digits of base32. An empty prefix has no underscore.';
@@ -2505,17 +2514,27 @@ CREATE FUNCTION sortkey.typeid_from_text(s text) RETURNS uuid
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    bits bit varying;
+    a CONSTANT text := '0123456789abcdefghjkmnpqrstvwxyz';
+    t CONSTANT text := right(s, 26);
+    hi bigint;
+    lo bigint;
 BEGIN
     IF s COLLATE "C" !~ '^([a-z]([a-z_]{0,61}[a-z])?_)?[0-7][0-9a-hjkmnp-tv-z]{25}$' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
             MESSAGE = format('cannot parse %L as TypeID; want a prefix, an underscore and 26 digits [0-9a-hjkmnp-tv-z], the first at most 7', left(s, 96)),
             HINT = 'Use lower-case digits.';
     END IF;
-    SELECT string_agg((position(substr(right(s, 26), n, 1) IN '0123456789abcdefghjkmnpqrstvwxyz') - 1)::bit(5)::text, '' ORDER BY n)::bit varying
-        INTO bits FROM generate_series(1, 26) n;
-    RETURN (lpad(to_hex(substring(bits FROM 3 FOR 64)::bit(64)::bigint), 16, '0')
-        || lpad(to_hex(substring(bits FROM 67)::bit(64)::bigint), 16, '0'))::uuid;
+    hi := ((strpos(a, substr(t, 1, 1)) - 1)::bigint << 61) | ((strpos(a, substr(t, 2, 1)) - 1)::bigint << 56) | ((strpos(a, substr(t, 3, 1)) - 1)::bigint << 51)
+        | ((strpos(a, substr(t, 4, 1)) - 1)::bigint << 46) | ((strpos(a, substr(t, 5, 1)) - 1)::bigint << 41) | ((strpos(a, substr(t, 6, 1)) - 1)::bigint << 36)
+        | ((strpos(a, substr(t, 7, 1)) - 1)::bigint << 31) | ((strpos(a, substr(t, 8, 1)) - 1)::bigint << 26) | ((strpos(a, substr(t, 9, 1)) - 1)::bigint << 21)
+        | ((strpos(a, substr(t, 10, 1)) - 1)::bigint << 16) | ((strpos(a, substr(t, 11, 1)) - 1)::bigint << 11) | ((strpos(a, substr(t, 12, 1)) - 1)::bigint << 6)
+        | ((strpos(a, substr(t, 13, 1)) - 1)::bigint << 1) | ((strpos(a, substr(t, 14, 1)) - 1)::bigint >> 4);
+    lo := (((strpos(a, substr(t, 14, 1)) - 1)::bigint & 15) << 60) | ((strpos(a, substr(t, 15, 1)) - 1)::bigint << 55) | ((strpos(a, substr(t, 16, 1)) - 1)::bigint << 50)
+        | ((strpos(a, substr(t, 17, 1)) - 1)::bigint << 45) | ((strpos(a, substr(t, 18, 1)) - 1)::bigint << 40) | ((strpos(a, substr(t, 19, 1)) - 1)::bigint << 35)
+        | ((strpos(a, substr(t, 20, 1)) - 1)::bigint << 30) | ((strpos(a, substr(t, 21, 1)) - 1)::bigint << 25) | ((strpos(a, substr(t, 22, 1)) - 1)::bigint << 20)
+        | ((strpos(a, substr(t, 23, 1)) - 1)::bigint << 15) | ((strpos(a, substr(t, 24, 1)) - 1)::bigint << 10) | ((strpos(a, substr(t, 25, 1)) - 1)::bigint << 5)
+        | (strpos(a, substr(t, 26, 1)) - 1)::bigint;
+    RETURN (lpad(to_hex(hi), 16, '0') || lpad(to_hex(lo), 16, '0'))::uuid;
 END
 $$;
 COMMENT ON FUNCTION sortkey.typeid_from_text(text) IS 'Returns the UUID of a TypeID, whatever its prefix is. Raises an error for other texts.';
