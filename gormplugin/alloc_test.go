@@ -72,10 +72,10 @@ func allocations(t *testing.T, row any) {
 func TestBlocksForgetRows(t *testing.T) {
 	gen := snowflakes()
 	gen.limit = 2*blockSize + 1
-	fills := For(gen).filler(nil, reflect.TypeFor[idtype.Snowflake]())
+	fills := For(gen).filler(reflect.TypeFor[idtype.Snowflake]())
 	var made []*block
 	fills.blocks.New = func() any {
-		made = append(made, newBlock(gen, modelMeta{}))
+		made = append(made, newBlock(gen, 0, false))
 		return made[len(made)-1]
 	}
 	k := key{index: 0, fills: fills}
@@ -83,7 +83,7 @@ func TestBlocksForgetRows(t *testing.T) {
 		rows := make([]benchRow, blockSize+1)
 		_, tx := statement(t, &rows)
 		k.field = tx.Statement.Schema.PrioritizedPrimaryField
-		if err := k.fill(tx.Statement, new(span)); (err != nil) != (gen.n == gen.limit) {
+		if _, err := k.fill(tx.Statement); (err != nil) != (gen.n == gen.limit) {
 			t.Errorf("error = %v", err)
 		}
 	}

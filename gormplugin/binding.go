@@ -18,7 +18,7 @@ type Binding struct {
 	idType reflect.Type // nil if there is no generator
 	gen    any
 
-	newBlock func(meta modelMeta) *block
+	newBlock func(meta byte, hasMeta bool) *block
 }
 
 // For binds a generator to all primary keys of type V, *V and [database/sql.Null] of V.
@@ -32,7 +32,7 @@ func For[T any](gen idtype.Generator[T]) Binding {
 	return Binding{
 		idType:   reflect.TypeFor[T](),
 		gen:      gen,
-		newBlock: func(meta modelMeta) *block { return newBlock(gen, meta) },
+		newBlock: func(meta byte, hasMeta bool) *block { return newBlock(gen, meta, hasMeta) },
 	}
 }
 
@@ -43,11 +43,11 @@ func Named[T any](name string, gen idtype.Generator[T]) Binding {
 	return b
 }
 
-// The values of the tag that are not generator names. If the tag has no value, GORM
-// sets the value to the tag's name in capitals.
+// The values of the tag that are not generator names. If the tag has no value, GORM sets the
+// value to the tag's name in capitals.
 const (
 	tagKey = "IDGEN"
-	byType = tagKey
+	noName = tagKey
 	optOut = "-"
 )
 
@@ -61,7 +61,7 @@ func checkBindings(bindings []Binding) error {
 			return fmt.Errorf("gormplugin: bind generator of %s: the type already has one; give one of the two a name with Named", typename.Of(b.idType))
 		case !b.named:
 			types[b.idType] = true
-		case b.name == "", b.name == byType, b.name == optOut, strings.ContainsAny(b.name, "; \t\n\"`\\"):
+		case b.name == "", b.name == noName, b.name == optOut, strings.ContainsAny(b.name, "; \t\n\"`\\"):
 			return fmt.Errorf("gormplugin: bind generator %q: a struct tag can't contain this name; use letters and digits, but not IDGEN", b.name)
 		case names[b.name]:
 			return fmt.Errorf("gormplugin: bind generator %q: the name is already in use; rename one of the two", b.name)
@@ -72,127 +72,65 @@ func checkBindings(bindings []Binding) error {
 	return nil
 }
 
-// A filler puts a generator's IDs into fields of one type.
+// A filler puts a generator's IDs into fields.
 type filler struct {
-	path   []step       // from the field to the ID
-	kind   reflect.Kind // of the ID
-	bytes  bool         // the ID is an array of bytes
+	id     reflect.Type // of the IDs in the fields
 	blocks sync.Pool    // of *block
 }
 
-// A step leads from a value to a value in it that may be an ID.
-type step int
+func (b Binding) filler(id reflect.Type) *filler {
+	meta, hasMeta := metaOf(id)
+	return &filler{id: id, blocks: sync.Pool{New: func() any { return b.newBlock(meta, hasMeta) }}}
+}
 
-const (
-	firstField step = iota // the first field of a struct
-	pointee                // the variable to which a pointer points
-	nullV                  // the V of a sql.Null
-)
-
-func (b Binding) filler(path []step, id reflect.Type) *filler {
-	meta := metaOf(id)
-	return &filler{path: path, kind: id.Kind(), bytes: id.Kind() == reflect.Array && id.Elem().Kind() == reflect.Uint8,
-		blocks: sync.Pool{New: func() any { return b.newBlock(meta) }}}
+// metaOf returns the metabyte that the model of a typed key declares with IDMeta. ok is false if
+// the type has none.
+func metaOf(id reflect.Type) (meta byte, ok bool) {
+	if key, typed := reflect.Zero(id).Interface().(interface{ ModelMeta() (byte, bool) }); typed {
+		return key.ModelMeta()
+	}
+	return 0, false
 }
 
 // A block holds fields without an ID and the IDs for them, so that one call of Fill
 // generates many IDs.
 type block struct {
-	fields [blockSize]reflect.Value
-	n      int           // the number of fields
-	ids    reflect.Value // an array
-	source interface {
-		generate(ctx context.Context, n int) error
-	}
+	fields   [blockSize]reflect.Value
+	n        int                                    // the number of fields
+	ids      reflect.Value                          // an array
+	generate func(ctx context.Context, n int) error // generates the first n IDs
 }
 
 const blockSize = 256
 
-// An idBlock is a block with IDs of type T, in one allocation.
-type idBlock[T any] struct {
-	block
-	gen  idtype.Generator[T]
-	ids  [blockSize]T
-	meta modelMeta
-}
-
-func newBlock[T any](gen idtype.Generator[T], meta modelMeta) *block {
-	b := &idBlock[T]{gen: gen, meta: meta}
-	b.block.ids, b.source = reflect.ValueOf(&b.ids).Elem(), b
-	return &b.block
-}
-
-// generate generates the first n IDs of the block.
-func (b *idBlock[T]) generate(ctx context.Context, n int) error {
-	got, err := b.gen.Fill(ctx, b.ids[:n])
-	if err == nil && got != n {
-		// The rest of the block contains IDs of earlier rows.
-		err = fmt.Errorf("%s.Fill: want %d IDs, got %d without an error; fix the generator", typename.OfValue(b.gen), n, got)
-	}
-	if snos, ok := any(&b.ids).(*[blockSize]idtype.Sno); ok && b.meta.declared {
-		// The IDs must be distinct without their metabytes, as for idtype.GeneratorOf.
-		for i := range snos[:n] {
-			snos[i] = snos[i].WithMeta(b.meta.meta)
+func newBlock[T any](gen idtype.Generator[T], meta byte, hasMeta bool) *block {
+	ids := new([blockSize]T)
+	return &block{ids: reflect.ValueOf(ids).Elem(), generate: func(ctx context.Context, n int) error {
+		got, err := gen.Fill(ctx, ids[:n])
+		if err == nil && got != n {
+			// The rest of the block contains IDs of earlier rows.
+			err = fmt.Errorf("%s.Fill: want %d IDs, got %d without an error; fix the generator", typename.OfValue(gen), n, got)
 		}
-	}
-	return err
-}
-
-// isMissing reports whether a field has no ID.
-func (f *filler) isMissing(field reflect.Value) bool {
-	for _, s := range f.path {
-		switch {
-		case s == pointee && field.IsNil(), s == nullV && !field.Field(1).Bool():
-			return true
-		case s == pointee:
-			field = field.Elem()
-		default:
-			field = field.Field(0)
+		if snos, ok := any(ids).(*[blockSize]idtype.Sno); ok && hasMeta {
+			// The IDs must be distinct without their metabytes, as for idtype.GeneratorOf.
+			for i := range snos[:n] {
+				snos[i] = snos[i].WithMeta(meta)
+			}
 		}
-	}
-	return field.IsZero()
+		return err
+	}}
 }
 
-// put puts an ID into an addressable field.
+// put puts an ID into a field.
 func (f *filler) put(field, id reflect.Value) {
-	for _, s := range f.path {
-		switch s {
-		case pointee:
-			// Set a new pointer: the caller may use the variable at the old one.
-			field.Set(reflect.New(field.Type().Elem()))
-			field = field.Elem()
-		case nullV:
-			field.Field(1).SetBool(true)
-			fallthrough
-		default:
-			field = field.Field(0)
-		}
-	}
+	field = slot(field, f.id)
 	// The field may be a typed key, which Set rejects. Convert would allocate.
 	switch {
-	case f.kind == reflect.Int64:
+	case field.CanInt():
 		field.SetInt(id.Int())
-	case f.bytes:
-		copy(field.Bytes(), id.Bytes())
+	case field.Kind() == reflect.Array:
+		reflect.Copy(field, id)
 	default:
 		field.Set(id)
 	}
-}
-
-// flush generates IDs for the fields of a block.
-func (f *filler) flush(ctx context.Context, b *block) error {
-	if b.n == 0 {
-		return nil
-	}
-	fields := b.fields[:b.n]
-	err := b.source.generate(ctx, b.n)
-	if err == nil {
-		for i, field := range fields {
-			f.put(field, b.ids.Index(i))
-		}
-	}
-	// A block in the pool must not keep the caller's rows alive.
-	clear(fields)
-	b.n = 0
-	return err
 }

@@ -1,18 +1,18 @@
 package gormplugin
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/internal/typename"
 )
 
@@ -23,12 +23,11 @@ var ErrNoGenerator = errors.New("no generator for the column")
 // A plan lists the keys that a Create fills for a model.
 type plan struct {
 	keys        []key
-	err         error      // a tag names an unusable generator, or there is a relationErr
-	relationErr error      // a foreign key can't store an ID
-	public      bool       // a key is not a primary key
-	associated  bool       // the model has relations of its own
-	relations   int        // the number of relations that the model had when the plan was made, or unwatched
-	whole, none generation // of all keys in all rows, and of no key
+	err         error    // a tag names an unusable generator, or there is a relationErr
+	relationErr error    // a foreign key can't store an ID
+	public      []string // the columns that have an idgen tag and are not in the primary key
+	associated  bool     // the model has relations of its own
+	relations   int      // the number of relations that the model had when the plan was made, or unwatched
 }
 
 // unwatched marks the plan of a join table that GORM creates. The association sets
@@ -46,6 +45,49 @@ type key struct {
 	layoutErr error // the key's type reads another layout than the generator's
 }
 
+// A planner caches the plan of each model of a database.
+type planner struct {
+	bindings []Binding
+	// A map that is copied on each write: reading it takes half as long as
+	// reading a sync.Map.
+	plans   atomic.Pointer[map[*schema.Schema]*plan]
+	writing sync.Mutex
+}
+
+// planFor returns the plan of a model.
+func (p *planner) planFor(s *schema.Schema) *plan {
+	var known *plan
+	if plans := p.plans.Load(); plans != nil {
+		known = (*plans)[s]
+	}
+	if known == nil && isJoinTable(s.ModelType) {
+		known = p.keep(s, &plan{relations: unwatched})
+	}
+	if known != nil && known.relations == unwatched {
+		return known
+	}
+	// A model parsed since then may have added a relation that shares this model's key.
+	s.Relationships.Mux.RLock()
+	defer s.Relationships.Mux.RUnlock()
+	if known == nil || known.relations != len(s.Relationships.Relations) {
+		known = p.keep(s, p.resolve(s))
+	}
+	return known
+}
+
+// keep stores and returns the plan of a model.
+func (p *planner) keep(s *schema.Schema, made *plan) *plan {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	plans := map[*schema.Schema]*plan{}
+	if old := p.plans.Load(); old != nil {
+		maps.Copy(plans, *old)
+	}
+	plans[s] = made
+	p.plans.Store(&plans)
+	return made
+}
+
 // resolve returns the plan of a model. The caller holds the lock of s.Relationships.
 func (p *planner) resolve(s *schema.Schema) *plan {
 	r := &s.Relationships
@@ -56,10 +98,12 @@ func (p *planner) resolve(s *schema.Schema) *plan {
 		if plan.err != nil {
 			break
 		}
+		if !f.PrimaryKey {
+			plan.public = append(plan.public, f.DBName)
+		}
 		var k *key
 		if k, plan.err = p.classify(s, f); k != nil {
 			plan.keys = append(plan.keys, *k)
-			plan.public = plan.public || !f.PrimaryKey
 		}
 	}
 	return plan
@@ -105,13 +149,9 @@ func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
 		k.index = index[0]
 	}
 	switch {
-	case tagged && tag != "" && tag != byType:
-		if err := p.named(k, tag); err != nil {
-			return nil, err
-		}
 	case tagged:
-		if !p.byType(k) {
-			return nil, p.missing(f)
+		if !p.bind(k, tag) {
+			return nil, p.unbound(f, tag)
 		}
 	case len(s.PrimaryFields) > 1:
 		if f != loneID(s) {
@@ -122,7 +162,7 @@ func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
 	case isShared(s, f):
 		k.err = fmt.Errorf("gormplugin: fill %s: the key is zero, and another model declares it as a foreign key; create the row through that model, set the key, or tag it idgen or idgen:-: %w",
 			fieldName(f), gorm.ErrPrimaryKeyRequired)
-	case p.byType(k):
+	case p.bind(k, ""):
 	case isID(f.FieldType) && !f.HasDefaultValue:
 		k.err = p.missing(f)
 	default:
@@ -134,43 +174,18 @@ func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
 	return k, nil
 }
 
-// named binds the key to the generator with this name.
-func (p *planner) named(k *key, name string) error {
-	var names []string
-	for _, b := range p.bindings {
-		switch {
-		case !b.named:
-			continue
-		case b.name != name:
-			names = append(names, b.name)
-			continue
-		}
-		if k.use(b) {
-			return nil
-		}
-		return fmt.Errorf("gormplugin: fill %s of type %s: generator %q generates %s; name another generator, or change the field's type: %w",
-			fieldName(k.field), typename.Of(k.field.FieldType), name, typename.Of(b.idType), ErrNoGenerator)
-	}
-	slices.Sort(names)
-	return fmt.Errorf("gormplugin: fill %s: want the name of a generator among %q, got %q; pass gormplugin.Named(%[3]q, gen) to New: %w",
-		fieldName(k.field), names, name, ErrNoGenerator)
-}
-
-// byType binds the key to the generator of the field's type, and reports whether there
-// is one.
-func (p *planner) byType(k *key) bool {
-	return k.use(slices.DeleteFunc(slices.Clone(p.bindings), func(b Binding) bool { return b.named })...)
-}
-
-// use binds the key to the generator of the type that is nearest to the field's. It
-// reports whether there is one.
-func (k *key) use(bindings ...Binding) bool {
-	for path, id := range idsIn(k.field.FieldType) {
+// bind binds the key to the generator of this name, or to one without a name if the name is "".
+// The generator's type is the nearest one to the field's. bind reports whether there is one.
+func (p *planner) bind(k *key, name string) bool {
+	for id := range idsIn(k.field.FieldType) {
 		for _, generated := range []reflect.Type{id, untyped(id)} {
-			if i := slices.IndexFunc(bindings, func(b Binding) bool { return b.idType == generated }); i >= 0 {
-				k.fills = bindings[i].filler(path, id)
+			for _, b := range p.bindings {
+				if b.name != name || b.idType != generated {
+					continue
+				}
+				k.fills = b.filler(id)
 				if typed, ok := reflect.Zero(id).Interface().(interface{ CheckGenerator(any) error }); ok {
-					k.layoutErr = typed.CheckGenerator(bindings[i].gen)
+					k.layoutErr = typed.CheckGenerator(b.gen)
 				}
 				return true
 			}
@@ -179,26 +194,24 @@ func (k *key) use(bindings ...Binding) bool {
 	return false
 }
 
-// idsIn returns the types of the IDs that a field of type t can hold, nearest first, each
-// with the path to the ID. They are t itself, the type behind t's pointer or in its
-// sql.Null, and the types in structs of one field.
-func idsIn(t reflect.Type) iter.Seq2[[]step, reflect.Type] {
-	return func(yield func([]step, reflect.Type) bool) {
-		var path []step
-		for nullable := false; yield(slices.Clone(path), t); {
-			inner, wrapped := wrappedType(t)
-			switch {
-			case wrapped:
-				path, t = append(path, firstField), inner
-			case !nullable && t.Kind() == reflect.Pointer:
-				path, t, nullable = append(path, pointee), t.Elem(), true
-			case !nullable && isSQLNull(t):
-				path, t, nullable = append(path, nullV), t.Field(0).Type, true
-			default:
-				return
-			}
+// unbound returns the error for a key for which bind finds no generator of this name.
+func (p *planner) unbound(f *schema.Field, name string) error {
+	if name == "" {
+		return p.missing(f)
+	}
+	var names []string
+	for _, b := range p.bindings {
+		if b.name == name {
+			return fmt.Errorf("gormplugin: fill %s of type %s: generator %q generates %s; name another generator, or change the field's type: %w",
+				fieldName(f), typename.Of(f.FieldType), name, typename.Of(b.idType), ErrNoGenerator)
+		}
+		if b.named {
+			names = append(names, b.name)
 		}
 	}
+	slices.Sort(names)
+	return fmt.Errorf("gormplugin: fill %s: want the name of a generator among %q, got %q; pass gormplugin.Named(%[3]q, gen) to New: %w",
+		fieldName(f), names, name, ErrNoGenerator)
 }
 
 // missing returns the error for a key whose type has no generator.
@@ -229,11 +242,14 @@ func modelName(s *schema.Schema) string {
 	return name
 }
 
-// idgenTag returns the field's idgen tag. GORM copies the tags of an embedded
-// struct to its fields.
-func idgenTag(f *schema.Field) (tag string, tagged bool) {
-	tag, tagged = f.TagSettings[tagKey]
-	return strings.TrimSpace(tag), tagged
+// idgenTag returns the name in the field's idgen tag, or "" for the generator of its type. GORM
+// copies the tags of an embedded struct to its fields.
+func idgenTag(f *schema.Field) (name string, tagged bool) {
+	name, tagged = f.TagSettings[tagKey]
+	if name = strings.TrimSpace(name); name == noName {
+		name = ""
+	}
+	return name, tagged
 }
 
 // isJoinTable reports whether t is a struct type that GORM created for a
@@ -305,105 +321,4 @@ func loneID(s *schema.Schema) (lone *schema.Field) {
 		lone = f
 	}
 	return lone
-}
-
-var (
-	idPackage  = reflect.TypeFor[idtype.Snowflake]().PkgPath()
-	sqlPackage = reflect.TypeFor[sql.NullBool]().PkgPath()
-)
-
-// isID reports whether a key of type t holds one of package idtype's IDs.
-func isID(t reflect.Type) bool { return idOf(t).PkgPath() == idPackage }
-
-// idOf returns the type of the ID in a key of type t.
-func idOf(t reflect.Type) (id reflect.Type) {
-	for _, id = range idsIn(contentOf(t)) {
-		continue
-	}
-	return id
-}
-
-// untyped returns the base type of a typed key, for example idtype.Snowflake for an
-// idtype.SnowflakeOf. It returns other types unchanged.
-func untyped(t reflect.Type) reflect.Type {
-	// Types of other packages may have the method too, for example a struct that embeds a
-	// typed key. Only in package idtype it means an equal memory layout.
-	if m, ok := t.MethodByName("Untyped"); ok && t.PkgPath() == idPackage {
-		return m.Type.Out(0)
-	}
-	return t
-}
-
-// A modelMeta is the metabyte that a model declares with IDMeta, if it does.
-type modelMeta struct {
-	meta     byte
-	declared bool
-}
-
-// metaOf returns the metabyte that the model of a typed key declares. Other types have none.
-func metaOf(t reflect.Type) (m modelMeta) {
-	if key, ok := reflect.Zero(t).Interface().(interface{ ModelMeta() (byte, bool) }); ok {
-		m.meta, m.declared = key.ModelMeta()
-	}
-	return m
-}
-
-// content returns the ID in a value. No pointer to the ID may be nil.
-func content(v reflect.Value) reflect.Value {
-	for id := idOf(v.Type()); v.Type() != id; {
-		if v.Kind() == reflect.Pointer {
-			v = v.Elem()
-		} else {
-			v = v.Field(0)
-		}
-	}
-	return v
-}
-
-// contentOf returns the type to which a pointer type t points, and the T of a
-// sql.Null[T]. It returns other types unchanged.
-func contentOf(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if isSQLNull(t) {
-		t = t.Field(0).Type
-	}
-	return t
-}
-
-// unpacked returns the value behind a pointer or in a sql.Null, of the type that
-// contentOf returns. No pointer may be nil.
-func unpacked(v reflect.Value) reflect.Value {
-	for v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	if isSQLNull(v.Type()) {
-		v = v.Field(0)
-	}
-	return v
-}
-
-func isSQLNull(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && t.PkgPath() == sqlPackage && t.NumField() == 2 && t.Field(0).Name == "V"
-}
-
-// wrappedType returns the type of the only field of a struct type, such as a column
-// type of package sqltypes.
-func wrappedType(t reflect.Type) (reflect.Type, bool) {
-	if t.Kind() != reflect.Struct || t.NumField() != 1 || !t.Field(0).IsExported() {
-		return nil, false
-	}
-	return t.Field(0).Type, true
-}
-
-// wraps reports whether t is the type inner, a typed key of it, or wraps one of them in
-// structs of one field.
-func wraps(t, inner reflect.Type) bool {
-	for _, t := range idsIn(t) {
-		if t == inner || untyped(t) == inner {
-			return true
-		}
-	}
-	return false
 }

@@ -734,7 +734,8 @@ func TestNearestGenerator(t *testing.T) {
 	} {
 		db := open(t, c.bindings...)
 		err := db.Create(c.row).Error
-		if id := content(reflect.ValueOf(c.row).Elem().Field(0)).Int(); err != nil || id-id%100 != c.after {
+		key := reflect.ValueOf(c.row).Elem().Field(0)
+		if id := within(key, idOf(key.Type())).Int(); err != nil || id-id%100 != c.after {
 			t.Errorf("%s: %+v, %v, want an ID after %d", name, c.row, err, c.after)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -22,9 +21,7 @@ func (p *planner) checkUpdate(db *gorm.DB) {
 	if known.relationErr != nil {
 		_ = db.AddError(known.relationErr)
 	}
-	if known.associated {
-		enter(db.Statement)
-	}
+	enter(db.Statement, known)
 }
 
 // checkRelations rejects relations of a model in which GORM would store a value other
@@ -140,35 +137,17 @@ func columnType(t reflect.Type) string {
 	return ""
 }
 
-// hasID reports whether a field has an ID of package idtype, or is a key that a
-// generator fills with an ID of another type, often int64. Keys of that type that
-// no generator fills may be small numbers, which fit in smaller foreign keys.
+// hasID reports whether a field has an ID of package idtype, or a generator fills it with an ID of
+// another type, often int64. Keys of that type that no generator fills may be small numbers, which
+// fit in smaller foreign keys. hasID also returns true for a key that GORM copies from another
+// row, because a generator may fill that row's ID.
 func (p *planner) hasID(f *schema.Field) bool {
-	if isID(f.FieldType) {
-		return true
-	}
-	id := idOf(f.FieldType)
-	return slices.ContainsFunc(p.bindings, func(b Binding) bool { return b.idType == id }) && p.fills(f)
-}
-
-// fills reports whether a generator is bound to a column by its tag or its type. It
-// returns true for a key that GORM copies from another row, because a generator
-// may fill that row's ID.
-func (p *planner) fills(f *schema.Field) bool {
 	tag, tagged := idgenTag(f)
-	if f.PrimaryKey {
-		if !tagged && len(f.Schema.PrimaryFields) > 1 {
-			return false
-		}
-	} else if !isPublic(f) {
+	switch {
+	case isID(f.FieldType):
+		return true
+	case f.PrimaryKey && !tagged && len(f.Schema.PrimaryFields) > 1, !f.PrimaryKey && !isPublic(f):
 		return false
 	}
-	k := key{field: f}
-	switch tag {
-	case optOut:
-		return false
-	case "", byType:
-		return p.byType(&k)
-	}
-	return p.named(&k, tag) == nil
+	return tag != optOut && p.bind(&key{field: f}, tag)
 }

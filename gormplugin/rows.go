@@ -11,10 +11,32 @@ import (
 	"github.com/sortkey/sortkey/internal/typename"
 )
 
-// wanted reports whether the statement inserts the key. If a Select leaves out the
-// key, wanted adds it: otherwise GORM would insert a row without the ID that the
+// count returns the number of rows in a statement's ReflectValue.
+func count(rows reflect.Value) int {
+	switch rows.Kind() {
+	case reflect.Slice, reflect.Array:
+		return rows.Len()
+	}
+	return 1
+}
+
+// rowAt returns a row of a statement's ReflectValue: a struct, a map, or an invalid Value for
+// a nil pointer. GORM's error for a nil pointer contains the index.
+func rowAt(rows reflect.Value, i int) reflect.Value {
+	switch rows.Kind() {
+	case reflect.Slice, reflect.Array:
+		rows = rows.Index(i)
+		for rows.Kind() == reflect.Pointer {
+			rows = rows.Elem()
+		}
+	}
+	return rows
+}
+
+// isInserted reports whether the statement inserts the key. If a Select leaves out the
+// key, isInserted adds it: otherwise GORM would insert a row without the ID that the
 // struct has.
-func (k *key) wanted(stmt *gorm.Statement) bool {
+func (k *key) isInserted(stmt *gorm.Statement) bool {
 	if len(stmt.Selects) == 0 && len(stmt.Omits) == 0 {
 		return true
 	}
@@ -29,90 +51,73 @@ func (k *key) wanted(stmt *gorm.Statement) bool {
 	return true
 }
 
-// fill fills the key in all rows of the statement that lack it, and adds these rows to filled.
-func (k *key) fill(stmt *gorm.Statement, filled *span) error {
-	t := stmt.ReflectValue.Type()
-	if t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
-		t = t.Elem()
+var mapType = reflect.TypeFor[map[string]any]()
+
+// fill fills the key in all rows of the statement that lack it. It returns which rows it left
+// alone, or nil if it filled all of them.
+func (k *key) fill(stmt *gorm.Statement) (alone []bool, err error) {
+	ctx, rows, model := stmt.Context, stmt.ReflectValue, stmt.Schema.ModelType
+	n := count(rows)
+	if !k.isInserted(stmt) {
+		return slices.Repeat([]bool{true}, n), nil
 	}
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
+	var b *block
+	if k.fills != nil {
+		b = k.fills.blocks.Get().(*block)
 	}
-	if t != stmt.Schema.ModelType && t != reflect.TypeFor[map[string]any]() {
-		return nil // GORM rejects the value
+	for i := range n {
+		row, missing := rowAt(rows, i), false
+		switch {
+		case !row.IsValid(), row.Type() != model && row.Type() != mapType: // GORM rejects the row
+		case b == nil, row.Kind() == reflect.Struct && !row.CanAddr():
+			err = k.refuse(ctx, row)
+		case row.Kind() == reflect.Map:
+			missing, err = k.fillMap(ctx, row, b)
+		default:
+			field := k.in(ctx, row)
+			if missing = isMissing(field); missing {
+				b.fields[b.n] = field
+				b.n++
+			}
+			if b.n == blockSize {
+				err = k.flush(ctx, b)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !missing && b != nil {
+			if alone == nil {
+				alone = make([]bool, n)
+			}
+			alone[i] = true
+		}
 	}
-	if k.fills == nil {
-		return k.fillRows(stmt, filled, nil)
+	if b != nil {
+		err = k.flush(ctx, b)
+		k.fills.blocks.Put(b) // not after a panic: it may hold fields
 	}
-	b := k.fills.blocks.Get().(*block)
-	err := k.fillRows(stmt, filled, b)
-	k.fills.blocks.Put(b) // not if the generator panics
-	return err
+	return alone, err
 }
 
-// fillRows does the work of fill. The block is nil if no generator fills the key.
-func (k *key) fillRows(stmt *gorm.Statement, filled *span, b *block) error {
-	ctx, rows := stmt.Context, stmt.ReflectValue
-	for i := range count(rows) {
-		row := rowAt(rows, i)
-		switch {
-		case !row.IsValid():
-			continue
-		case row.Kind() == reflect.Map:
-			missing, err := k.fillMap(ctx, row, b)
-			if err != nil {
-				return err
-			}
-			filled.add(i, missing)
-			continue
-		case b == nil || !row.CanAddr():
-			if err := k.refuse(ctx, row); err != nil {
-				return err
-			}
-			continue
-		}
-		field := k.in(ctx, row)
-		missing := k.fills.isMissing(field)
-		filled.add(i, missing)
-		if !missing {
-			continue
-		}
-		b.fields[b.n] = field
-		if b.n++; b.n == blockSize {
-			if err := k.flush(ctx, b); err != nil {
-				return err
-			}
-		}
-	}
-	if b == nil {
+// flush generates IDs for the fields of a block, and empties the block.
+func (k *key) flush(ctx context.Context, b *block) error {
+	if b.n == 0 {
 		return nil
 	}
-	return k.flush(ctx, b)
-}
-
-// element returns the struct of a slice's element, which may be a pointer to it. For
-// a nil pointer it returns an invalid Value. GORM's error then contains the index.
-func element(rows reflect.Value, i int) reflect.Value {
-	row := rows.Index(i)
-	for row.Kind() == reflect.Pointer {
-		row = row.Elem()
-	}
-	return row
-}
-
-// only returns the struct of a statement that creates a single row: rows itself, or
-// the only element of a slice, which generated code passes for a single row. If the
-// statement has more rows or none, only returns an invalid Value.
-func only(rows reflect.Value) reflect.Value {
-	switch rows.Kind() {
-	case reflect.Struct:
-		return rows
-	case reflect.Slice, reflect.Array:
-		if rows.Len() == 1 {
-			return element(rows, 0)
+	fields := b.fields[:b.n]
+	err := b.generate(ctx, b.n)
+	if err == nil {
+		for i, field := range fields {
+			k.fills.put(field, b.ids.Index(i))
 		}
+	} else {
+		err = fmt.Errorf("gormplugin: fill %s: generate an ID: %w", fieldName(k.field), err)
 	}
-	return reflect.Value{}
+	// A block in the pool must not keep the caller's rows alive.
+	clear(fields)
+	b.n = 0
+	return err
 }
 
 // in returns the field of the key in an addressable row.
@@ -126,9 +131,8 @@ func (k *key) in(ctx context.Context, row reflect.Value) reflect.Value {
 
 // refuse returns an error if a row that can't be filled has no ID.
 func (k *key) refuse(ctx context.Context, row reflect.Value) error {
-	_, zero := k.field.ValueOf(ctx, row)
 	switch {
-	case !zero:
+	case k.id(ctx, row) != nil:
 		return nil
 	case k.err != nil:
 		return k.err
@@ -137,26 +141,16 @@ func (k *key) refuse(ctx context.Context, row reflect.Value) error {
 		fieldName(k.field), typename.Of(row.Type()), gorm.ErrInvalidValue)
 }
 
-// flush fills the fields of a block.
-func (k *key) flush(ctx context.Context, b *block) error {
-	if err := k.fills.flush(ctx, b); err != nil {
-		return fmt.Errorf("gormplugin: fill %s: generate an ID: %w", fieldName(k.field), err)
-	}
-	return nil
-}
-
-// fillMap fills a map, and creates it first if it is nil.
-func (k *key) fillMap(ctx context.Context, row reflect.Value, b *block) (filled bool, err error) {
+// fillMap fills a map that lacks the key, and creates it first if it is nil.
+func (k *key) fillMap(ctx context.Context, row reflect.Value, b *block) (missing bool, err error) {
 	if row.IsNil() && row.CanSet() {
 		row.Set(reflect.MakeMap(row.Type()))
 	}
 	m := row.Interface().(map[string]any)
-	column, missing := k.entry(m)
+	name, missing := k.entry(m)
 	switch {
 	case !missing:
 		return false, nil
-	case b == nil:
-		return false, k.err
 	case m == nil:
 		return false, fmt.Errorf("gormplugin: fill %s: the map is nil; pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidData)
 	}
@@ -167,7 +161,7 @@ func (k *key) fillMap(ctx context.Context, row reflect.Value, b *block) (filled 
 	}
 	// The field's type, not the generator's: a struct around the ID may store it in
 	// another form.
-	m[column] = unpacked(field).Interface()
+	m[name] = within(field, contentOf(field.Type())).Interface()
 	return true, nil
 }
 
@@ -188,6 +182,34 @@ func (k *key) entry(row map[string]any) (name string, missing bool) {
 	return name, true
 }
 
+// id returns the ID that a row has in the key, or nil if it has none.
+func (k *key) id(ctx context.Context, row reflect.Value) (id any) {
+	if row.Kind() == reflect.Map {
+		m := row.Interface().(map[string]any)
+		name, _ := k.entry(m)
+		id = m[name]
+	} else {
+		id, _ = k.field.ValueOf(ctx, row)
+	}
+	v := reflect.ValueOf(id)
+	if isMissing(v) {
+		return nil
+	}
+	return within(v, contentOf(v.Type())).Interface()
+}
+
+// reset sets the key of a row to zero. In a map, it deletes the key.
+func (k *key) reset(ctx context.Context, row reflect.Value) {
+	if row.Kind() != reflect.Map {
+		k.in(ctx, row).SetZero()
+		return
+	}
+	m := row.Interface().(map[string]any)
+	if name, missing := k.entry(m); !missing {
+		delete(m, name)
+	}
+}
+
 // isMissing reports whether a value contains no ID: it is nil, zero, an invalid
 // sql.Null, or a pointer or a sql.Null that contains such a value.
 func isMissing(v reflect.Value) bool {
@@ -200,9 +222,40 @@ func isMissing(v reflect.Value) bool {
 				return true
 			}
 			v = v.Field(0)
+		case v.Kind() == reflect.Struct && v.NumField() == 1 && v.Field(0).CanInterface():
+			v = v.Field(0)
 		default:
 			return false
 		}
 	}
 	return true
+}
+
+// within returns the value of type t that v is, refers to or contains. No pointer may be nil.
+func within(v reflect.Value, t reflect.Type) reflect.Value {
+	for v.Type() != t {
+		if v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		} else {
+			v = v.Field(0)
+		}
+	}
+	return v
+}
+
+// slot returns the value of type id in a field that holds such IDs. It sets pointers on the way
+// to new variables, because the caller may use the old ones, and makes a sql.Null valid.
+func slot(field reflect.Value, id reflect.Type) reflect.Value {
+	for field.Type() != id {
+		if field.Kind() == reflect.Pointer {
+			field.Set(reflect.New(field.Type().Elem()))
+			field = field.Elem()
+			continue
+		}
+		if field.NumField() == 2 { // a sql.Null: all other structs have one field
+			field.Field(1).SetBool(true)
+		}
+		field = field.Field(0)
+	}
+	return field
 }

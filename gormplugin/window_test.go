@@ -64,8 +64,8 @@ func TestCreatedBetweenLayouts(t *testing.T) {
 		}
 		return []any{lo, hi}
 	}
-	byDefault := pair(bounds(idtype.DefaultSnowflakeLayout(), from, to))
-	byCustom := pair(bounds(custom, from, to))
+	byDefault := pair(idtype.DefaultSnowflakeLayout().Range(from, to))
+	byCustom := pair(custom.Range(from, to))
 	lo, hi, err := idtype.SnoLayout{}.Range(from, to)
 	bySno := []any{text[idtype.Sno]{lo}, text[idtype.Sno]{hi}}
 	if err != nil {
@@ -94,11 +94,11 @@ func TestCreatedBetweenLayouts(t *testing.T) {
 		"typed, of a lease":   {[]Binding{For(idtype.GeneratorOf[idtype.SnowflakeOf[dated]](holder{gen}))}, "base", byCustom},
 		"mapped":              {[]Binding{For(idtype.MapGenerator(gen, func(id idtype.Snowflake) lineID { return lineID{id} }))}, "own", byCustom},
 		"twice":               {[]Binding{For(gen), Named("a", gen), For(idtype.GeneratorOf[idtype.SnowflakeOf[dated]](gen))}, "base", byCustom},
-		"SI":                  {[]Binding{For(genSI)}, "si", pair(bounds(si, from, to))},
-		"mapped SI":           {[]Binding{For(idtype.GeneratorOf[idtype.SnowflakeSIOf[windowed]](genSI))}, "si", pair(bounds(si, from, to))},
-		"UID60":               {nil, "uid", pair(bounds(idtype.UID60Layout{}, from, to))},
+		"SI":                  {[]Binding{For(genSI)}, "si", pair(si.Range(from, to))},
+		"mapped SI":           {[]Binding{For(idtype.GeneratorOf[idtype.SnowflakeSIOf[windowed]](genSI))}, "si", pair(si.Range(from, to))},
+		"UID60":               {nil, "uid", pair(idtype.UID60Layout{}.Range(from, to))},
 		"Sno":                 {nil, "sno", bySno},
-		"UUID":                {nil, "uuid", pair(bounds(idtype.UUIDLayout{}, from, to))},
+		"UUID":                {nil, "uuid", pair(idtype.UUIDLayout{}.Range(from, to))},
 		"text of a UUID":      {nil, "texts", []any{text[idtype.UUID]{uuidLo}, text[idtype.UUID]{uuidHi}}},
 		"name with the table": {nil, "windoweds.base", byDefault},
 	} {

@@ -1,0 +1,216 @@
+package gormplugin
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// An upsert is what the plugin expects of an INSERT with ON CONFLICT.
+type upsert struct {
+	// complete reports whether every row must be inserted or updated.
+	complete bool
+	// guarded reports whether the update leaves rows with generated IDs alone.
+	guarded bool
+	// copies are copies of the rows of a guarded batch. If a row is missing, GORM assigns returned
+	// rows to the wrong structs.
+	copies []reflect.Value
+}
+
+// prepareUpsert keeps an ON CONFLICT from changing a row because that has a generated ID, and
+// makes the structs get the IDs of the rows that are updated.
+func (m *made) prepareUpsert(stmt *gorm.Statement, conflict clause.OnConflict) {
+	n, hasReturning := count(m.rows), slices.Contains(stmt.BuildClauses, returning)
+	keepsIDs := true               // the rows keep the IDs of the structs
+	var guards []clause.Expression // true for an existing row with a generated ID
+	for j := range m.plan.keys {
+		f, ids := m.plan.keys[j].field, m.current(stmt, j)
+		switch {
+		case len(ids) == 0:
+		case len(ids) == n && m.isForExisting(stmt, conflict, f):
+			// All rows are new, so that the database must reject an ID that another row has.
+			delete(stmt.Clauses, onConflict)
+			return
+		case mayUpdateBy(conflict, f) && hasReturning: // other dialects have no conditions
+			guards = append(guards, hasOneOf(f, ids, len(ids) == n))
+		}
+		keepsIDs = keepsIDs && (conflict.DoNothing || targets(conflict, f))
+	}
+	mayOmit := conflict.DoNothing || len(conflict.Where.Exprs) > 0
+	// GORM matches returned rows to structs by their order, so that no row may be missing. To a
+	// slice of maps, it appends them.
+	isMatched := n == 1 || n > 1 && !mayOmit
+	added := !keepsIDs && isMatched && rowAt(m.rows, 0).Kind() == reflect.Struct && returnIDs(stmt, m.plan)
+	u := &m.upsert
+	u.guarded = len(guards) > 0
+	u.complete = !mayOmit && (u.guarded || added && hasReturning && n > 1)
+	for i := 0; i < n && u.complete && u.guarded && n > 1; i++ {
+		var c reflect.Value
+		if row := rowAt(m.rows, i); row.IsValid() {
+			c = reflect.New(row.Type()).Elem()
+			c.Set(row)
+		}
+		u.copies = append(u.copies, c)
+	}
+	if u.guarded || conflict.UpdateAll && len(m.plan.public) > 0 {
+		restrict(stmt, conflict, m.plan.public, guards)
+	}
+}
+
+// current returns the IDs of a key that the rows still have, as the plugin generated them. It
+// leaves out rows that an association has saved, because they refer to each other.
+func (m *made) current(stmt *gorm.Statement, key int) (ids []any) {
+	for i, row := range m.with(key) {
+		id := m.plan.keys[key].id(stmt.Context, row)
+		if id != nil && reflect.DeepEqual(id, m.ids[key][i]) && !m.saved.has(row) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// isForExisting reports whether an ON CONFLICT is only for rows that had their key f before.
+func (m *made) isForExisting(stmt *gorm.Statement, c clause.OnConflict, f *schema.Field) bool {
+	if !c.DoNothing {
+		return targets(c, f)
+	}
+	// GORM adds a DO NOTHING without a target to statements that save associations. The caller's
+	// also skips rows with other existing values. The rows of a join table may exist,
+	// although they have new IDs.
+	isGORMs := len(c.Columns) == 0 && c.OnConstraint == "" && m.isAssociation
+	return isGORMs && (f.PrimaryKey || !m.havePrimaryKeys(stmt))
+}
+
+// havePrimaryKeys reports whether a row has a primary key, or a part of one.
+func (m *made) havePrimaryKeys(stmt *gorm.Statement) bool {
+	for i := range count(m.rows) {
+		for _, f := range stmt.Schema.PrimaryFields {
+			if row := rowAt(m.rows, i); row.IsValid() && (&key{field: f}).id(stmt.Context, row) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayUpdateBy reports whether a DO UPDATE may change a row because it has the same key f.
+func mayUpdateBy(c clause.OnConflict, f *schema.Field) bool {
+	isUnknown := c.OnConstraint != "" || len(c.Columns) == 0 && !c.UpdateAll
+	return !c.DoNothing && (isUnknown || targets(c, f))
+}
+
+// targets reports whether ON CONFLICT compares a column, so that conflicting rows have the
+// same ID in it.
+func targets(c clause.OnConflict, f *schema.Field) bool {
+	switch {
+	case c.OnConstraint != "":
+		return false
+	case len(c.Columns) == 0:
+		return c.UpdateAll && f.PrimaryKey // GORM adds the primary key
+	}
+	return slices.ContainsFunc(c.Columns, func(column clause.Column) bool { return column.Name == f.DBName })
+}
+
+// hasOneOf returns the condition that an existing row has one of the generated IDs. all means
+// that the statement has only rows with such IDs.
+func hasOneOf(f *schema.Field, ids []any, all bool) clause.Expression {
+	column := clause.Column{Table: clause.CurrentTable, Name: f.DBName}
+	if all { // one argument per ID could be too many
+		return clause.Eq{Column: column, Value: clause.Column{Table: "excluded", Name: f.DBName}}
+	}
+	return clause.IN{Column: column, Values: ids}
+}
+
+// restrict makes a DO UPDATE leave out rows for which a guard is true, and an UpdateAll the public
+// IDs, as it leaves out the primary key. GORM appends the columns to the caller's updates only
+// when it builds the statement.
+func restrict(stmt *gorm.Statement, given clause.OnConflict, public []string, guards []clause.Expression) {
+	var where []clause.Expression
+	for _, guard := range guards {
+		where = append(where, clause.Expr{SQL: "(?) IS NOT TRUE", Vars: []any{guard}}) // also of NULL
+	}
+	if len(guards) > 0 && len(given.Where.Exprs) > 0 {
+		where = append(where, clause.Expr{SQL: "(?)", Vars: []any{clause.AndConditions(given.Where)}})
+	}
+	c, callers := stmt.Clauses[onConflict], len(given.DoUpdates)
+	c.Builder = func(c clause.Clause, b clause.Builder) {
+		conflict := c.Expression.(clause.OnConflict)
+		if conflict.UpdateAll {
+			isPublic := func(a clause.Assignment) bool { return slices.Contains(public, a.Column.Name) }
+			all := slices.DeleteFunc(slices.Clone(conflict.DoUpdates[callers:]), isPublic)
+			conflict.DoUpdates = slices.Concat(conflict.DoUpdates[:callers], all)
+			// As in GORM, which reads DoNothing again after the build.
+			conflict.DoNothing = len(conflict.DoUpdates) == 0
+		}
+		if !conflict.DoNothing && len(where) > 0 {
+			conflict.Where.Exprs = where
+		}
+		c.Builder, c.Expression = nil, conflict
+		stmt.Clauses[onConflict] = c
+		c.Build(b)
+	}
+	stmt.Clauses[onConflict] = c
+}
+
+// returnIDs adds the keys to the statement's RETURNING, and reports whether it added
+// any column. Dialects without RETURNING ignore the clause.
+func returnIDs(stmt *gorm.Statement, plan *plan) bool {
+	var columns []clause.Column
+	c, given := stmt.Clauses[returning]
+	if r, ok := c.Expression.(clause.Returning); ok {
+		// Clip, because GORM would append to the caller's slice.
+		c.Expression = clause.Returning{Columns: slices.Clip(r.Columns)}
+		stmt.Clauses[returning] = c
+	}
+	if !given {
+		// GORM adds columns with defaults only to a statement without RETURNING.
+		for _, f := range stmt.Schema.FieldsWithDefaultDBValue {
+			if f.Readable {
+				columns = append(columns, clause.Column{Name: f.DBName})
+			}
+		}
+	}
+	for _, k := range plan.keys {
+		c := clause.Column{Name: k.field.DBName}
+		if k.field.Readable && !slices.Contains(columns, c) {
+			columns = append(columns, c)
+		}
+	}
+	if len(columns) > 0 {
+		stmt.AddClause(clause.Returning{Columns: columns})
+	}
+	return len(columns) > 0
+}
+
+// finish fails if an upsert left out a row that it must not leave out. If it left out its only
+// row, finish resets the row's keys.
+func (m *made) finish(db *gorm.DB) {
+	n, u := int64(count(m.rows)), m.upsert
+	conflict, upserts := db.Statement.Clauses[onConflict].Expression.(clause.OnConflict)
+	if m.isAssociation {
+		m.saved.add(m.rows)
+	}
+	switch {
+	case !upserts:
+		return
+	case u.complete && !conflict.DoNothing && db.RowsAffected < n:
+		reason, remedy, err := "which can't be matched to the structs", "create the rows one by one if a trigger can skip some", gorm.ErrInvalidData
+		if u.guarded {
+			reason, remedy, err = "because another row has a generated ID, or a trigger skips rows", "roll back, and repeat the call for new IDs", gorm.ErrDuplicatedKey
+		}
+		_ = db.AddError(fmt.Errorf("gormplugin: upsert %s: want %d rows, got %d, %s; %s: %w", modelName(db.Statement.Schema), n, db.RowsAffected, reason, remedy, err))
+		for i, c := range u.copies {
+			rowAt(m.rows, i).Set(c)
+		}
+	case db.RowsAffected == 0 && n == 1 && rowAt(m.rows, 0).Kind() == reflect.Struct:
+	default:
+		return
+	}
+	for j := range m.plan.keys {
+		m.reset(db.Statement, j)
+	}
+}
