@@ -72,7 +72,7 @@ func allocations(t *testing.T, row any) {
 func TestBlocksForgetRows(t *testing.T) {
 	gen := snowflakes()
 	gen.limit = 2*blockSize + 1
-	fills := For(gen).filler(reflect.TypeFor[idtype.Snowflake]())
+	fills := For(gen).filler(reflect.TypeFor[idtype.Snowflake](), reflect.TypeFor[idtype.Snowflake]())
 	var made []*block
 	fills.blocks.New = func() any {
 		made = append(made, newBlock(gen, 0, false))

@@ -75,12 +75,15 @@ func checkBindings(bindings []Binding) error {
 // A filler puts a generator's IDs into fields.
 type filler struct {
 	id     reflect.Type // of the IDs in the fields
+	inside bool         // the fields have another type, in which the IDs are
+	bytes  bool         // the IDs are arrays of bytes
 	blocks sync.Pool    // of *block
 }
 
-func (b Binding) filler(id reflect.Type) *filler {
+func (b Binding) filler(field, id reflect.Type) *filler {
 	meta, hasMeta := metaOf(id)
-	return &filler{id: id, blocks: sync.Pool{New: func() any { return b.newBlock(meta, hasMeta) }}}
+	return &filler{id: id, inside: field != id, bytes: id.Kind() == reflect.Array && id.Elem().Kind() == reflect.Uint8,
+		blocks: sync.Pool{New: func() any { return b.newBlock(meta, hasMeta) }}}
 }
 
 // metaOf returns the metabyte that the model of a typed key declares with IDMeta. ok is false if
@@ -95,41 +98,58 @@ func metaOf(id reflect.Type) (meta byte, ok bool) {
 // A block holds fields without an ID and the IDs for them, so that one call of Fill
 // generates many IDs.
 type block struct {
-	fields   [blockSize]reflect.Value
-	n        int                                    // the number of fields
-	ids      reflect.Value                          // an array
-	generate func(ctx context.Context, n int) error // generates the first n IDs
+	fields [blockSize]reflect.Value
+	n      int           // the number of fields
+	ids    reflect.Value // an array
+	source interface {
+		generate(ctx context.Context, n int) error
+	}
 }
 
 const blockSize = 256
 
+// An idBlock is a block with IDs of type T, in one allocation.
+type idBlock[T any] struct {
+	block
+	gen     idtype.Generator[T]
+	ids     [blockSize]T
+	meta    byte
+	hasMeta bool
+}
+
 func newBlock[T any](gen idtype.Generator[T], meta byte, hasMeta bool) *block {
-	ids := new([blockSize]T)
-	return &block{ids: reflect.ValueOf(ids).Elem(), generate: func(ctx context.Context, n int) error {
-		got, err := gen.Fill(ctx, ids[:n])
-		if err == nil && got != n {
-			// The rest of the block contains IDs of earlier rows.
-			err = fmt.Errorf("%s.Fill: want %d IDs, got %d without an error; fix the generator", typename.OfValue(gen), n, got)
+	b := &idBlock[T]{gen: gen, meta: meta, hasMeta: hasMeta}
+	b.block.ids, b.source = reflect.ValueOf(&b.ids).Elem(), b
+	return &b.block
+}
+
+// generate generates the first n IDs of the block.
+func (b *idBlock[T]) generate(ctx context.Context, n int) error {
+	got, err := b.gen.Fill(ctx, b.ids[:n])
+	if err == nil && got != n {
+		// The rest of the block contains IDs of earlier rows.
+		err = fmt.Errorf("%s.Fill: want %d IDs, got %d without an error; fix the generator", typename.OfValue(b.gen), n, got)
+	}
+	if snos, ok := any(&b.ids).(*[blockSize]idtype.Sno); ok && b.hasMeta {
+		// The IDs must be distinct without their metabytes, as for idtype.GeneratorOf.
+		for i := range snos[:n] {
+			snos[i] = snos[i].WithMeta(b.meta)
 		}
-		if snos, ok := any(ids).(*[blockSize]idtype.Sno); ok && hasMeta {
-			// The IDs must be distinct without their metabytes, as for idtype.GeneratorOf.
-			for i := range snos[:n] {
-				snos[i] = snos[i].WithMeta(meta)
-			}
-		}
-		return err
-	}}
+	}
+	return err
 }
 
 // put puts an ID into a field.
 func (f *filler) put(field, id reflect.Value) {
-	field = slot(field, f.id)
+	if f.inside {
+		field = slot(field, f.id)
+	}
 	// The field may be a typed key, which Set rejects. Convert would allocate.
 	switch {
 	case field.CanInt():
 		field.SetInt(id.Int())
-	case field.Kind() == reflect.Array:
-		reflect.Copy(field, id)
+	case f.bytes:
+		copy(field.Bytes(), id.Bytes())
 	default:
 		field.Set(id)
 	}

@@ -2,7 +2,6 @@ package gormplugin
 
 import (
 	"errors"
-	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,30 +33,25 @@ func (p *planner) fill(db *gorm.DB) {
 		return
 	}
 	isAssociation := enter(stmt, plan)
-	_, upserts := stmt.Clauses[onConflict]
-	_, returns := stmt.Clauses[returning]
-	var m *made
-	if upserts || returns {
-		m = newMade(stmt, plan)
-		m.isAssociation = isAssociation
-	}
+	var alone [][]bool // per key: the rows that the plugin leaves alone; nil: none
 	for j := range plan.keys {
-		alone, err := plan.keys[j].fill(stmt)
+		rows, err := plan.keys[j].fill(stmt)
 		if err != nil {
 			_ = db.AddError(err)
 			return
 		}
-		if alone != nil {
-			if m == nil {
-				m = newMade(stmt, plan)
+		if rows != nil {
+			if alone == nil {
+				alone = make([][]bool, len(plan.keys))
 			}
-			m.alone[j] = alone
+			alone[j] = rows
 		}
 	}
-	if upserts {
-		m.copyIDs(stmt)
-	}
-	if m != nil {
+	_, upserts := stmt.Clauses[onConflict]
+	_, returns := stmt.Clauses[returning]
+	if alone != nil || upserts || returns {
+		m := newMade(stmt, plan, alone)
+		m.isAssociation = isAssociation
 		stmt.Clauses[madeClause] = clause.Clause{Expression: m}
 	}
 }
@@ -71,9 +65,6 @@ func (p *planner) prepare(db *gorm.DB) {
 		return
 	}
 	m := p.madeIn(stmt)
-	if m.ids == nil { // a hook has added the ON CONFLICT
-		m.copyIDs(stmt)
-	}
 	m.prepareUpsert(stmt, conflict)
 	stmt.Clauses[madeClause] = clause.Clause{Expression: m}
 }
@@ -95,10 +86,9 @@ func (p *planner) reconcile(db *gorm.DB) {
 // A made lists the keys that the plugin generated in the rows of a statement. Most statements hold
 // none, which means all keys of the plan in all rows.
 type made struct {
-	plan  *plan
-	rows  reflect.Value // the statement's, because RETURNING * empties its slice
-	alone [][]bool      // per key: the rows that the plugin left alone; nil: none
-	ids   [][]any       // per key and row: the generated ID, which a hook may replace; nil if there is no ON CONFLICT
+	plan *plan
+	rows reflect.Value // the statement's, because RETURNING * empties its slice
+	ids  [][]any       // per key and row: the generated ID, which a hook may replace, or nil
 
 	saved         savedRows
 	isAssociation bool // the statement saves an association of another one
@@ -106,14 +96,25 @@ type made struct {
 	upsert upsert
 }
 
-func newMade(stmt *gorm.Statement, plan *plan) *made {
-	rows := stmt.ReflectValue
-	if rows.Kind() == reflect.Slice {
-		rows = rows.Slice(0, rows.Len())
+// newMade returns the keys that the rows of a statement have now, except for those in rows that
+// the plugin left alone.
+func newMade(stmt *gorm.Statement, plan *plan, alone [][]bool) *made {
+	m := &made{plan: plan, rows: stmt.ReflectValue, ids: make([][]any, len(plan.keys))}
+	if m.rows.Kind() == reflect.Slice {
+		m.rows = m.rows.Slice(0, m.rows.Len())
 	}
 	saved, _ := stmt.Settings.Load(savedKey{})
-	m := &made{plan: plan, rows: rows, alone: make([][]bool, len(plan.keys))}
 	m.saved, _ = saved.(savedRows)
+	for j := range plan.keys {
+		k := &plan.keys[j]
+		m.ids[j] = make([]any, count(m.rows))
+		for i := range m.ids[j] {
+			isMade := k.fills != nil && (alone == nil || alone[j] == nil || !alone[j][i])
+			if row := rowAt(m.rows, i); isMade && row.IsValid() {
+				m.ids[j][i] = k.id(stmt.Context, row)
+			}
+		}
+	}
 	return m
 }
 
@@ -125,37 +126,15 @@ func (p *planner) madeIn(stmt *gorm.Statement) *made {
 	if m, ok := stmt.Clauses[madeClause].Expression.(*made); ok {
 		return m
 	}
-	return newMade(stmt, p.planFor(stmt.Schema))
-}
-
-// with returns the rows in which the plugin generated a key of the plan, with their indexes.
-func (m *made) with(key int) iter.Seq2[int, reflect.Value] {
-	return func(yield func(int, reflect.Value) bool) {
-		for i := range count(m.rows) {
-			row := rowAt(m.rows, i)
-			isMade := m.plan.keys[key].fills != nil && (m.alone[key] == nil || !m.alone[key][i])
-			if isMade && row.IsValid() && !yield(i, row) {
-				return
-			}
-		}
-	}
-}
-
-// copyIDs remembers the IDs that the rows have now as the generated ones.
-func (m *made) copyIDs(stmt *gorm.Statement) {
-	m.ids = make([][]any, len(m.plan.keys))
-	for j := range m.ids {
-		m.ids[j] = make([]any, count(m.rows))
-		for i, row := range m.with(j) {
-			m.ids[j][i] = m.plan.keys[j].id(stmt.Context, row)
-		}
-	}
+	return newMade(stmt, p.planFor(stmt.Schema), nil)
 }
 
 // reset sets a generated key to zero in all rows.
 func (m *made) reset(stmt *gorm.Statement, key int) {
-	for _, row := range m.with(key) {
-		m.plan.keys[key].reset(stmt.Context, row)
+	for i, id := range m.ids[key] {
+		if id != nil {
+			m.plan.keys[key].reset(stmt.Context, rowAt(m.rows, i))
+		}
 	}
 }
 

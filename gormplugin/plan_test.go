@@ -535,11 +535,11 @@ func TestAutomaticJoinTable(t *testing.T) {
 	}
 	create(t, db, &parent{Tags: []label{{}}, Friends: []*parent{{}}})
 	joins := 0
-	for s, plan := range *p.plans.Load() {
-		if plan.relations == unwatched {
+	for s, known := range p.plans.Range {
+		if known.(*plan).relations == unwatched {
 			joins++
 		}
-		if !s.Relationships.Mux.TryLock() {
+		if s := s.(*schema.Schema); !s.Relationships.Mux.TryLock() {
 			t.Errorf("the relations of %s are locked", s.Name)
 		}
 	}
@@ -957,19 +957,23 @@ func TestManyRows(t *testing.T) {
 	wantSQL(t, text, "INSERT INTO `orders` (`id`,`note`) VALUES ("+one.ID.String()+",\"\")")
 }
 
-// Concurrent calls of keep lose no plan.
+// Concurrent calls lose no plan.
 func TestConcurrentPlans(t *testing.T) {
 	var p planner
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
 			for range 50 {
-				p.keep(&schema.Schema{}, &plan{})
+				p.planFor(&schema.Schema{ModelType: reflect.TypeFor[order]()})
 			}
 		})
 	}
 	wg.Wait()
-	if got := len(*p.plans.Load()); got != 16*50 {
+	got := 0
+	for range p.plans.Range {
+		got++
+	}
+	if got != 16*50 {
 		t.Errorf("%d plans, want %d", got, 16*50)
 	}
 }

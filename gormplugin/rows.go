@@ -51,14 +51,25 @@ func (k *key) isInserted(stmt *gorm.Statement) bool {
 	return true
 }
 
-var mapType = reflect.TypeFor[map[string]any]()
+// isModel reports whether the rows of a statement are structs of its model, or maps. GORM rejects
+// others.
+func isModel(stmt *gorm.Statement) bool {
+	t := stmt.ReflectValue.Type()
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+		t = t.Elem()
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t == stmt.Schema.ModelType || t == reflect.TypeFor[map[string]any]()
+}
 
 // fill fills the key in all rows of the statement that lack it. It returns which rows it left
 // alone, or nil if it filled all of them.
 func (k *key) fill(stmt *gorm.Statement) (alone []bool, err error) {
-	ctx, rows, model := stmt.Context, stmt.ReflectValue, stmt.Schema.ModelType
+	ctx, rows := stmt.Context, stmt.ReflectValue
 	n := count(rows)
-	if !k.isInserted(stmt) {
+	if !isModel(stmt) || !k.isInserted(stmt) {
 		return slices.Repeat([]bool{true}, n), nil
 	}
 	var b *block
@@ -68,7 +79,7 @@ func (k *key) fill(stmt *gorm.Statement) (alone []bool, err error) {
 	for i := range n {
 		row, missing := rowAt(rows, i), false
 		switch {
-		case !row.IsValid(), row.Type() != model && row.Type() != mapType: // GORM rejects the row
+		case !row.IsValid(): // GORM rejects the statement
 		case b == nil, row.Kind() == reflect.Struct && !row.CanAddr():
 			err = k.refuse(ctx, row)
 		case row.Kind() == reflect.Map:
@@ -106,7 +117,7 @@ func (k *key) flush(ctx context.Context, b *block) error {
 		return nil
 	}
 	fields := b.fields[:b.n]
-	err := b.generate(ctx, b.n)
+	err := b.source.generate(ctx, b.n)
 	if err == nil {
 		for i, field := range fields {
 			k.fills.put(field, b.ids.Index(i))

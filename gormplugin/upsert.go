@@ -25,20 +25,22 @@ type upsert struct {
 // makes the structs get the IDs of the rows that are updated.
 func (m *made) prepareUpsert(stmt *gorm.Statement, conflict clause.OnConflict) {
 	n, hasReturning := count(m.rows), slices.Contains(stmt.BuildClauses, returning)
+	target := targetOf(stmt, conflict)
 	keepsIDs := true               // the rows keep the IDs of the structs
 	var guards []clause.Expression // true for an existing row with a generated ID
 	for j := range m.plan.keys {
 		f, ids := m.plan.keys[j].field, m.current(stmt, j)
+		isTarget := slices.Contains(target, f.DBName)
 		switch {
 		case len(ids) == 0:
-		case len(ids) == n && m.isForExisting(stmt, conflict, f):
+		case len(ids) == n && (isTarget && !conflict.DoNothing || m.isGORMs(stmt, conflict, f)):
 			// All rows are new, so that the database must reject an ID that another row has.
 			delete(stmt.Clauses, onConflict)
 			return
-		case mayUpdateBy(conflict, f) && hasReturning: // other dialects have no conditions
+		case !conflict.DoNothing && (isTarget || target == nil) && hasReturning: // other dialects have no conditions
 			guards = append(guards, hasOneOf(f, ids, len(ids) == n))
 		}
-		keepsIDs = keepsIDs && (conflict.DoNothing || targets(conflict, f))
+		keepsIDs = keepsIDs && (conflict.DoNothing || isTarget)
 	}
 	mayOmit := conflict.DoNothing || len(conflict.Where.Exprs) > 0
 	// GORM matches returned rows to structs by their order, so that no row may be missing. To a
@@ -48,13 +50,14 @@ func (m *made) prepareUpsert(stmt *gorm.Statement, conflict clause.OnConflict) {
 	u := &m.upsert
 	u.guarded = len(guards) > 0
 	u.complete = !mayOmit && (u.guarded || added && hasReturning && n > 1)
-	for i := 0; i < n && u.complete && u.guarded && n > 1; i++ {
-		var c reflect.Value
-		if row := rowAt(m.rows, i); row.IsValid() {
-			c = reflect.New(row.Type()).Elem()
-			c.Set(row)
+	if u.complete && u.guarded && n > 1 {
+		for i := range n {
+			if row := rowAt(m.rows, i); row.IsValid() { // otherwise GORM rejects the statement
+				c := reflect.New(row.Type()).Elem()
+				c.Set(row)
+				u.copies = append(u.copies, c)
+			}
 		}
-		u.copies = append(u.copies, c)
 	}
 	if u.guarded || conflict.UpdateAll && len(m.plan.public) > 0 {
 		restrict(stmt, conflict, m.plan.public, guards)
@@ -64,25 +67,37 @@ func (m *made) prepareUpsert(stmt *gorm.Statement, conflict clause.OnConflict) {
 // current returns the IDs of a key that the rows still have, as the plugin generated them. It
 // leaves out rows that an association has saved, because they refer to each other.
 func (m *made) current(stmt *gorm.Statement, key int) (ids []any) {
-	for i, row := range m.with(key) {
-		id := m.plan.keys[key].id(stmt.Context, row)
-		if id != nil && reflect.DeepEqual(id, m.ids[key][i]) && !m.saved.has(row) {
+	for i, id := range m.ids[key] {
+		row := rowAt(m.rows, i)
+		if id != nil && !m.saved.has(row) && reflect.DeepEqual(id, m.plan.keys[key].id(stmt.Context, row)) {
 			ids = append(ids, id)
 		}
 	}
 	return ids
 }
 
-// isForExisting reports whether an ON CONFLICT is only for rows that had their key f before.
-func (m *made) isForExisting(stmt *gorm.Statement, c clause.OnConflict, f *schema.Field) bool {
-	if !c.DoNothing {
-		return targets(c, f)
+// targetOf returns the columns that an ON CONFLICT compares: conflicting rows have the same IDs in
+// them. It returns nil if the columns are unknown.
+func targetOf(stmt *gorm.Statement, c clause.OnConflict) (columns []string) {
+	switch {
+	case c.OnConstraint != "":
+		return nil
+	case len(c.Columns) == 0 && c.UpdateAll:
+		return stmt.Schema.PrimaryFieldDBNames // as in GORM
 	}
-	// GORM adds a DO NOTHING without a target to statements that save associations. The caller's
-	// also skips rows with other existing values. The rows of a join table may exist,
-	// although they have new IDs.
-	isGORMs := len(c.Columns) == 0 && c.OnConstraint == "" && m.isAssociation
-	return isGORMs && (f.PrimaryKey || !m.havePrimaryKeys(stmt))
+	for _, column := range c.Columns {
+		columns = append(columns, column.Name)
+	}
+	return columns
+}
+
+// isGORMs reports whether an ON CONFLICT is the one that GORM adds to statements that save
+// associations, and is only for rows that had their key f before. The caller's own DO NOTHING also
+// skips rows with other existing values. The rows of a join table may exist, although they have
+// new IDs.
+func (m *made) isGORMs(stmt *gorm.Statement, c clause.OnConflict, f *schema.Field) bool {
+	isAny := c.DoNothing && len(c.Columns) == 0 && c.OnConstraint == ""
+	return isAny && m.isAssociation && (f.PrimaryKey || !m.havePrimaryKeys(stmt))
 }
 
 // havePrimaryKeys reports whether a row has a primary key, or a part of one.
@@ -95,24 +110,6 @@ func (m *made) havePrimaryKeys(stmt *gorm.Statement) bool {
 		}
 	}
 	return false
-}
-
-// mayUpdateBy reports whether a DO UPDATE may change a row because it has the same key f.
-func mayUpdateBy(c clause.OnConflict, f *schema.Field) bool {
-	isUnknown := c.OnConstraint != "" || len(c.Columns) == 0 && !c.UpdateAll
-	return !c.DoNothing && (isUnknown || targets(c, f))
-}
-
-// targets reports whether ON CONFLICT compares a column, so that conflicting rows have the
-// same ID in it.
-func targets(c clause.OnConflict, f *schema.Field) bool {
-	switch {
-	case c.OnConstraint != "":
-		return false
-	case len(c.Columns) == 0:
-		return c.UpdateAll && f.PrimaryKey // GORM adds the primary key
-	}
-	return slices.ContainsFunc(c.Columns, func(column clause.Column) bool { return column.Name == f.DBName })
 }
 
 // hasOneOf returns the condition that an existing row has one of the generated IDs. all means
