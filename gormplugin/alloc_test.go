@@ -75,7 +75,7 @@ func TestBlocksForgetRows(t *testing.T) {
 	fills := For(gen).filler(reflect.TypeFor[idtype.Snowflake](), reflect.TypeFor[idtype.Snowflake]())
 	var made []*block
 	fills.blocks.New = func() any {
-		made = append(made, newBlock(gen, 0, false))
+		made = append(made, newBlock(gen, nil))
 		return made[len(made)-1]
 	}
 	k := key{index: 0, fills: fills}

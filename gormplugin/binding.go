@@ -18,7 +18,7 @@ type Binding struct {
 	idType reflect.Type // nil if there is no generator
 	gen    any
 
-	newBlock func(meta byte, hasMeta bool) *block
+	newBlock func(meta *byte) *block
 }
 
 // For binds a generator to all primary keys of type V, *V and [database/sql.Null] of V.
@@ -32,7 +32,7 @@ func For[T any](gen idtype.Generator[T]) Binding {
 	return Binding{
 		idType:   reflect.TypeFor[T](),
 		gen:      gen,
-		newBlock: func(meta byte, hasMeta bool) *block { return newBlock(gen, meta, hasMeta) },
+		newBlock: func(meta *byte) *block { return newBlock(gen, meta) },
 	}
 }
 
@@ -81,18 +81,19 @@ type filler struct {
 }
 
 func (b Binding) filler(field, id reflect.Type) *filler {
-	meta, hasMeta := metaOf(id)
+	meta := metaOf(id)
 	return &filler{id: id, inside: field != id, bytes: id.Kind() == reflect.Array && id.Elem().Kind() == reflect.Uint8,
-		blocks: sync.Pool{New: func() any { return b.newBlock(meta, hasMeta) }}}
+		blocks: sync.Pool{New: func() any { return b.newBlock(meta) }}}
 }
 
-// metaOf returns the metabyte that the model of a typed key declares with IDMeta. ok is false if
-// the type has none.
-func metaOf(id reflect.Type) (meta byte, ok bool) {
-	if key, typed := reflect.Zero(id).Interface().(interface{ ModelMeta() (byte, bool) }); typed {
-		return key.ModelMeta()
+// metaOf returns the metabyte that the model of a typed key declares with IDMeta, or nil.
+func metaOf(id reflect.Type) *byte {
+	if key, ok := reflect.Zero(id).Interface().(interface{ ModelMeta() (byte, bool) }); ok {
+		if meta, declared := key.ModelMeta(); declared {
+			return &meta
+		}
 	}
-	return 0, false
+	return nil
 }
 
 // A block holds fields without an ID and the IDs for them, so that one call of Fill
@@ -111,14 +112,13 @@ const blockSize = 256
 // An idBlock is a block with IDs of type T, in one allocation.
 type idBlock[T any] struct {
 	block
-	gen     idtype.Generator[T]
-	ids     [blockSize]T
-	meta    byte
-	hasMeta bool
+	gen  idtype.Generator[T]
+	ids  [blockSize]T
+	meta *byte // of Snos; nil: the generator's
 }
 
-func newBlock[T any](gen idtype.Generator[T], meta byte, hasMeta bool) *block {
-	b := &idBlock[T]{gen: gen, meta: meta, hasMeta: hasMeta}
+func newBlock[T any](gen idtype.Generator[T], meta *byte) *block {
+	b := &idBlock[T]{gen: gen, meta: meta}
 	b.block.ids, b.source = reflect.ValueOf(&b.ids).Elem(), b
 	return &b.block
 }
@@ -130,10 +130,10 @@ func (b *idBlock[T]) generate(ctx context.Context, n int) error {
 		// The rest of the block contains IDs of earlier rows.
 		err = fmt.Errorf("%s.Fill: want %d IDs, got %d without an error; fix the generator", typename.OfValue(b.gen), n, got)
 	}
-	if snos, ok := any(&b.ids).(*[blockSize]idtype.Sno); ok && b.hasMeta {
+	if snos, ok := any(&b.ids).(*[blockSize]idtype.Sno); ok && b.meta != nil {
 		// The IDs must be distinct without their metabytes, as for idtype.GeneratorOf.
 		for i := range snos[:n] {
-			snos[i] = snos[i].WithMeta(b.meta)
+			snos[i] = snos[i].WithMeta(*b.meta)
 		}
 	}
 	return err

@@ -33,23 +33,18 @@ func (p *planner) fill(db *gorm.DB) {
 		return
 	}
 	isAssociation := enter(stmt, plan)
-	var alone [][]bool // per key: the rows that the plugin leaves alone; nil: none
+	alone, isMixed := make([][]bool, 0, 4), false // the rows that each key leaves alone
 	for j := range plan.keys {
 		rows, err := plan.keys[j].fill(stmt)
 		if err != nil {
 			_ = db.AddError(err)
 			return
 		}
-		if rows != nil {
-			if alone == nil {
-				alone = make([][]bool, len(plan.keys))
-			}
-			alone[j] = rows
-		}
+		alone, isMixed = append(alone, rows), isMixed || rows != nil
 	}
 	_, upserts := stmt.Clauses[onConflict]
 	_, returns := stmt.Clauses[returning]
-	if alone != nil || upserts || returns {
+	if isMixed || upserts || returns {
 		m := newMade(stmt, plan, alone)
 		m.isAssociation = isAssociation
 		stmt.Clauses[madeClause] = clause.Clause{Expression: m}
@@ -107,10 +102,12 @@ func newMade(stmt *gorm.Statement, plan *plan, alone [][]bool) *made {
 	m.saved, _ = saved.(savedRows)
 	for j := range plan.keys {
 		k := &plan.keys[j]
-		m.ids[j] = make([]any, count(m.rows))
-		for i := range m.ids[j] {
+		for i := range count(m.rows) {
 			isMade := k.fills != nil && (alone == nil || alone[j] == nil || !alone[j][i])
 			if row := rowAt(m.rows, i); isMade && row.IsValid() {
+				if m.ids[j] == nil {
+					m.ids[j] = make([]any, count(m.rows))
+				}
 				m.ids[j][i] = k.id(stmt.Context, row)
 			}
 		}

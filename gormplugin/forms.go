@@ -139,8 +139,8 @@ func stored(f *schema.Field, id any) (any, error) {
 			fieldName(f), typename.Of(f.FieldType), dataType(form), dataType(base), gorm.ErrInvalidField)
 	}
 	// The bounds of time windows have no metabyte.
-	if meta, ok := metaOf(idOf(form)); ok {
-		v = reflect.ValueOf(v.Convert(reflect.TypeFor[idtype.Sno]()).Interface().(idtype.Sno).WithMeta(meta))
+	if meta := metaOf(idOf(form)); meta != nil {
+		v = reflect.ValueOf(v.Convert(reflect.TypeFor[idtype.Sno]()).Interface().(idtype.Sno).WithMeta(*meta))
 	}
 	holder := reflect.New(form).Elem()
 	slot(holder, idOf(form)).Set(v.Convert(idOf(form)))

@@ -194,15 +194,19 @@ func (k *key) entry(row map[string]any) (name string, missing bool) {
 }
 
 // id returns the ID that a row has in the key, or nil if it has none.
-func (k *key) id(ctx context.Context, row reflect.Value) (id any) {
-	if row.Kind() == reflect.Map {
+func (k *key) id(ctx context.Context, row reflect.Value) any {
+	var v reflect.Value
+	switch {
+	case row.Kind() == reflect.Map:
 		m := row.Interface().(map[string]any)
 		name, _ := k.entry(m)
-		id = m[name]
-	} else {
-		id, _ = k.field.ValueOf(ctx, row)
+		v = reflect.ValueOf(m[name])
+	case k.index >= 0:
+		v = row.Field(k.index)
+	default:
+		id, _ := k.field.ValueOf(ctx, row)
+		v = reflect.ValueOf(id)
 	}
-	v := reflect.ValueOf(id)
 	if isMissing(v) {
 		return nil
 	}
@@ -222,18 +226,20 @@ func (k *key) reset(ctx context.Context, row reflect.Value) {
 }
 
 // isMissing reports whether a value contains no ID: it is nil, zero, an invalid
-// sql.Null, or a pointer or a sql.Null that contains such a value.
+// sql.Null, or a pointer, a sql.Null or a struct of one field that contains such a value.
 func isMissing(v reflect.Value) bool {
 	for v.IsValid() && !v.IsZero() {
 		switch {
 		case v.Kind() == reflect.Pointer:
 			v = v.Elem()
-		case isSQLNull(v.Type()):
+		case v.Kind() != reflect.Struct:
+			return false
+		case v.NumField() == 1 && v.Field(0).CanInterface():
+			v = v.Field(0)
+		case v.NumField() == 2 && v.Type().PkgPath() == sqlPackage: // such as a sql.Null or a sql.NullString
 			if !v.Field(1).Bool() {
 				return true
 			}
-			v = v.Field(0)
-		case v.Kind() == reflect.Struct && v.NumField() == 1 && v.Field(0).CanInterface():
 			v = v.Field(0)
 		default:
 			return false

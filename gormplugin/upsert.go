@@ -104,7 +104,7 @@ func (m *made) isGORMs(stmt *gorm.Statement, c clause.OnConflict, f *schema.Fiel
 func (m *made) havePrimaryKeys(stmt *gorm.Statement) bool {
 	for i := range count(m.rows) {
 		for _, f := range stmt.Schema.PrimaryFields {
-			if row := rowAt(m.rows, i); row.IsValid() && (&key{field: f}).id(stmt.Context, row) != nil {
+			if row := rowAt(m.rows, i); row.IsValid() && (&key{field: f, index: -1}).id(stmt.Context, row) != nil {
 				return true
 			}
 		}
