@@ -280,6 +280,7 @@ func TestRefusedKeys(t *testing.T) {
 		"another column":    {&pgError{"23505", "Key (email)=(id) already exists."}, false, &publicPair{}, &publicPair{1, 2}},
 		"without a detail":  {&pgError{"23505", ""}, false, &publicPair{}, &publicPair{}},
 		"set keys":          {&pgError{"23505", "Key (id)=(7) already exists."}, false, &publicPair{ID: 7}, &publicPair{7, 1}},
+		"an omitted key":    {&pgError{"23505", "Key (id)=(7) already exists."}, false, &publicPair{ID: 7}, &publicPair{7, 1}},
 		"another database":  {errors.New("duplicate"), false, &publicPair{}, &publicPair{}},
 		"translated":        {&pgError{"23505", "Key (email)=(a) already exists."}, true, &publicPair{}, &publicPair{}},
 		"batch":             {&pgError{"23505", "Key (id)=(1) already exists."}, false, &[]publicPair{{}, {ID: 7}}, &[]publicPair{{0, 2}, {7, 3}}},
@@ -296,8 +297,11 @@ func TestRefusedKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		tx := db
-		if name == "map" {
+		switch name {
+		case "map":
 			tx = db.Model(&publicPair{})
+		case "an omitted key":
+			tx = db.Omit("ID")
 		}
 		if err := tx.Create(c.value).Error; err == nil {
 			t.Errorf("%s: no error", name)

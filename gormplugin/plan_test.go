@@ -780,6 +780,11 @@ func TestForms(t *testing.T) {
 	if !zero.IsZero() {
 		t.Errorf("the caller's variable became %v, want zero", zero)
 	}
+	for _, v := range []any{struct{ ID *idtype.Snowflake }{new(idtype.Snowflake)}, sql.NullInt64{Int64: 9}} {
+		if !isMissing(reflect.ValueOf(v)) {
+			t.Errorf("%T is not missing", v)
+		}
+	}
 	for _, v := range []any{struct{ V, N int }{V: 9}, sql.RawBytes("9"), sql.Null[*lineID]{V: line(9), Valid: true}} {
 		if isMissing(reflect.ValueOf(v)) {
 			t.Errorf("%T is missing", v)

@@ -250,6 +250,13 @@ func TestTakenID(t *testing.T) {
 	if !slices.Equal(batch, []contact{{}, {ID: 70}, {}}) || m[0]["id"] != nil || m[1]["id"] != 70 {
 		t.Errorf("rows = %v, %v", batch, m)
 	}
+	// GORM has assigned the returned row to the first struct.
+	s.columns, s.rows = []string{"id"}, [][]driver.Value{{int64(9)}}
+	other := []contact{{ID: 70}, {}}
+	tx := db.Clauses(clause.OnConflict{OnConstraint: "c", DoUpdates: clause.AssignmentColumns([]string{"name"})}).Create(&other)
+	if !errors.Is(tx.Error, gorm.ErrDuplicatedKey) || !slices.Equal(other, []contact{{ID: 70}, {}}) {
+		t.Errorf("rows = %v, %v", other, tx.Error)
+	}
 	// The caller's condition may be false.
 	where := clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true"}}}
 	if err := db.Clauses(clause.OnConflict{UpdateAll: true, Where: where}).Create(&batch).Error; err != nil || batch[0].ID == 0 {
@@ -276,6 +283,76 @@ func TestUpsertOfMaps(t *testing.T) {
 	}
 	if got := s.inserts(); len(got) != 2 || !strings.Contains(got[0], " WHERE (`contacts`.`id` = ?) IS NOT TRUE") {
 		t.Errorf("ran %q", got)
+	}
+}
+
+// With RETURNING *, GORM empties the slice. The struct of a skipped row gets no ID.
+func TestSkippedRowOfEmptiedSlice(t *testing.T) {
+	db := openServer(t, &server{columns: []string{"id"}}, For(snowflakes()))
+	rows := []contact{{}}
+	first := &rows[0]
+	if err := db.Clauses(clause.OnConflict{DoNothing: true}, clause.Returning{}).Create(&rows).Error; err != nil || len(rows) != 0 || first.ID != 0 {
+		t.Errorf("rows = %v, first = %v, %v", rows, first, err)
+	}
+}
+
+// A moderated adds its own ON CONFLICT.
+type moderated struct {
+	ID    idtype.Snowflake
+	Email string
+}
+
+func (*moderated) BeforeCreate(tx *gorm.DB) error {
+	tx.Statement.AddClause(clause.OnConflict{Columns: onEmail, DoNothing: true})
+	return nil
+}
+
+// The ON CONFLICT of an association stays if a row may exist, or if it is not GORM's.
+func TestConflictOfAssociation(t *testing.T) {
+	type forum struct {
+		ID          idtype.Snowflake
+		MemberID    uint
+		Member      *member
+		ModeratedID idtype.Snowflake
+		Moderated   *moderated
+	}
+	s := &server{affected: 1, columns: []string{"id"}, rows: [][]driver.Value{{int64(9)}}}
+	db := openServer(t, s, For(snowflakes()))
+	for _, c := range []struct {
+		row      forum
+		conflict bool
+	}{
+		{forum{Member: &member{}}, false},
+		{forum{Member: &member{ID: 5}}, true}, // its public ID is new
+		{forum{Moderated: &moderated{}}, true},
+	} {
+		s.ran = nil
+		if err := db.Create(&c.row).Error; err != nil {
+			t.Error(err)
+		}
+		if got := s.inserts()[0]; strings.Contains(got, "forums") || strings.Contains(got, "ON CONFLICT") != c.conflict {
+			t.Errorf("ran %s, want ON CONFLICT of the association: %t", got, c.conflict)
+		}
+	}
+}
+
+// The caller may use a statement again.
+func TestStatementUsedAgain(t *testing.T) {
+	s := &server{affected: 1}
+	db := openServer(t, s, For(snowflakes()))
+	tx := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&parent{Boss: &parent{}})
+	if err := tx.Create(&parent{}).Error; err != nil {
+		t.Error(err)
+	}
+	if got := s.inserts(); len(got) != 3 || !strings.Contains(got[2], "ON CONFLICT DO NOTHING") {
+		t.Errorf("ran %q, want the caller's ON CONFLICT", got)
+	}
+	// The plugin resets the key of the second row alone.
+	first, second := contact{ID: 7}, contact{}
+	tx = db.Create(&first)
+	s.refuse = func(string) error { return &pgError{"23505", "Key (id)=(1) already exists."} }
+	if err := tx.Create(&second).Error; err == nil || first.ID != 7 || second.ID != 0 {
+		t.Errorf("first = %v, second = %v, %v", first, second, err)
 	}
 }
 

@@ -93,6 +93,7 @@ func TestCreatedBetweenLayouts(t *testing.T) {
 		"typed":               {[]Binding{For(idtype.GeneratorOf[idtype.SnowflakeOf[dated]](gen))}, "base", byCustom},
 		"typed, of a lease":   {[]Binding{For(idtype.GeneratorOf[idtype.SnowflakeOf[dated]](holder{gen}))}, "base", byCustom},
 		"mapped":              {[]Binding{For(idtype.MapGenerator(gen, func(id idtype.Snowflake) lineID { return lineID{id} }))}, "own", byCustom},
+		"mapped to a number":  {[]Binding{For(idtype.MapGenerator(gen, idtype.Snowflake.Int64))}, "base", byDefault},
 		"twice":               {[]Binding{For(gen), Named("a", gen), For(idtype.GeneratorOf[idtype.SnowflakeOf[dated]](gen))}, "base", byCustom},
 		"SI":                  {[]Binding{For(genSI)}, "si", pair(si.Range(from, to))},
 		"mapped SI":           {[]Binding{For(idtype.GeneratorOf[idtype.SnowflakeSIOf[windowed]](genSI))}, "si", pair(si.Range(from, to))},
