@@ -43,8 +43,10 @@ func (p *planner) fill(db *gorm.DB) {
 		alone, isMixed = append(alone, rows), isMixed || rows != nil
 	}
 	_, upserts := stmt.Clauses[onConflict]
-	_, returns := stmt.Clauses[returning]
-	if isMixed || upserts || returns {
+	c, returns := stmt.Clauses[returning]
+	r, _ := c.Expression.(clause.Returning)
+	empties := returns && (len(r.Columns) == 0 || r.Columns[0].Name == "*") // the slice of rows
+	if isMixed || upserts || empties {
 		m := newMade(stmt, plan, alone)
 		m.isAssociation = isAssociation
 		stmt.Clauses[madeClause] = clause.Clause{Expression: m}
@@ -64,8 +66,8 @@ func (p *planner) prepare(db *gorm.DB) {
 	stmt.Clauses[madeClause] = clause.Clause{Expression: m}
 }
 
-// reconcile is the callback that runs after the INSERT. It resets the generated keys that no row
-// of the table has.
+// reconcile is the callback that runs after the INSERT. It sets generated keys to zero that the
+// database refused or skipped, and fails if an upsert left out a row.
 func (p *planner) reconcile(db *gorm.DB) {
 	stmt := db.Statement
 	m, ok := stmt.Clauses[madeClause].Expression.(*made)
@@ -91,8 +93,8 @@ type made struct {
 	upsert upsert
 }
 
-// newMade returns the keys that the rows of a statement have now, except for those in rows that
-// the plugin left alone.
+// newMade lists the keys that the rows of a statement have now. Per key, it leaves out the rows
+// that the plugin left alone.
 func newMade(stmt *gorm.Statement, plan *plan, alone [][]bool) *made {
 	m := &made{plan: plan, rows: stmt.ReflectValue, ids: make([][]any, len(plan.keys))}
 	if m.rows.Kind() == reflect.Slice {

@@ -10,7 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// An upsert is what the plugin expects of an INSERT with ON CONFLICT.
+// An upsert describes the result that an INSERT with ON CONFLICT must have.
 type upsert struct {
 	// complete reports whether every row must be inserted or updated.
 	complete bool
@@ -21,7 +21,7 @@ type upsert struct {
 	copies []reflect.Value
 }
 
-// prepareUpsert keeps an ON CONFLICT from changing a row because that has a generated ID, and
+// prepareUpsert keeps an ON CONFLICT from updating an existing row that has a generated ID, and
 // makes the structs get the IDs of the rows that are updated.
 func (m *made) prepareUpsert(stmt *gorm.Statement, conflict clause.OnConflict) {
 	n, hasReturning := count(m.rows), slices.Contains(stmt.BuildClauses, returning)
@@ -122,9 +122,9 @@ func hasOneOf(f *schema.Field, ids []any, all bool) clause.Expression {
 	return clause.IN{Column: column, Values: ids}
 }
 
-// restrict makes a DO UPDATE leave out rows for which a guard is true, and an UpdateAll the public
-// IDs, as it leaves out the primary key. GORM appends the columns to the caller's updates only
-// when it builds the statement.
+// restrict makes a DO UPDATE leave out rows for which a guard is true. It makes an UpdateAll leave
+// out the public IDs, like the primary key: GORM appends the columns of an UpdateAll to the
+// caller's updates only when it builds the statement.
 func restrict(stmt *gorm.Statement, given clause.OnConflict, public []string, guards []clause.Expression) {
 	var where []clause.Expression
 	for _, guard := range guards {
