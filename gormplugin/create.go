@@ -33,23 +33,29 @@ func (p *planner) fill(db *gorm.DB) {
 		return
 	}
 	isAssociation := enter(stmt, plan)
-	alone, isMixed := make([][]bool, 0, 4), false // the rows that each key leaves alone
+	alone := make([][]bool, 0, 4) // the rows that each key leaves alone
+	isAny, isAll := false, true   // whether any key was generated, and all in all rows
 	for j := range plan.keys {
 		rows, err := plan.keys[j].fill(stmt)
 		if err != nil {
 			_ = db.AddError(err)
 			return
 		}
-		alone, isMixed = append(alone, rows), isMixed || rows != nil
+		alone = append(alone, rows)
+		isAny = isAny || plan.keys[j].fills != nil && (rows == nil || slices.Contains(rows, false))
+		isAll = isAll && rows == nil
 	}
 	_, upserts := stmt.Clauses[onConflict]
 	c, returns := stmt.Clauses[returning]
 	r, _ := c.Expression.(clause.Returning)
 	empties := returns && (len(r.Columns) == 0 || r.Columns[0].Name == "*") // the slice of rows
-	if isMixed || upserts || empties {
+	switch {
+	case upserts, empties, isAny && !isAll:
 		m := newMade(stmt, plan, alone)
 		m.isAssociation = isAssociation
 		stmt.Clauses[madeClause] = clause.Clause{Expression: m}
+	case !isAll:
+		stmt.Clauses[madeClause] = clause.Clause{} // no key was generated
 	}
 }
 
@@ -81,7 +87,7 @@ func (p *planner) reconcile(db *gorm.DB) {
 }
 
 // A made lists the keys that the plugin generated in the rows of a statement. Most statements hold
-// none, which means all keys of the plan in all rows.
+// no clause, which means all keys of the plan in all rows, or one without a made, which means none.
 type made struct {
 	plan *plan
 	rows reflect.Value // the statement's, because RETURNING * empties its slice
@@ -122,10 +128,15 @@ func (*made) Build(clause.Builder) {}
 
 // madeIn returns the generated keys of a statement.
 func (p *planner) madeIn(stmt *gorm.Statement) *made {
-	if m, ok := stmt.Clauses[madeClause].Expression.(*made); ok {
+	c, held := stmt.Clauses[madeClause]
+	if m, ok := c.Expression.(*made); ok {
 		return m
 	}
-	return newMade(stmt, p.planFor(stmt.Schema), nil)
+	m := newMade(stmt, p.planFor(stmt.Schema), nil)
+	if held {
+		clear(m.ids)
+	}
+	return m
 }
 
 // reset sets a generated key to zero in all rows.
