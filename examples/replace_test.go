@@ -100,7 +100,7 @@ func TestReplaceSnowflakes(t *testing.T) {
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", append([]string{"build", "-overlay", file, "-o", t.TempDir()}, packages...)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", append([]string{"build", "-overlay", file}, packages...)...).CombinedOutput(); err != nil {
 		t.Errorf("go build: %v\n%s", err, out)
 	}
 }
