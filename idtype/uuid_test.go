@@ -380,7 +380,7 @@ func TestUUIDAt(t *testing.T) {
 	at := utc("2024-05-06T07:08:09.123Z")
 	var last UUID
 	for i := range 4096 {
-		moment := at.Add(time.Duration(i*1e6/4096 + 1))
+		moment := at.Add(time.Duration(i)*time.Millisecond/4096 + 1)
 		id, err := UUIDLayout{}.At(moment)
 		if err != nil || id.Compare(last) <= 0 || !Must(id.Time()).Equal(at) || id == Must(UUIDLayout{}.At(moment)) {
 			t.Fatalf("unit %d: %v after %v, %v", i, id, last, err)

@@ -49,9 +49,14 @@ func shop(t *testing.T, db *pgtest.DB) {
 		CREATE FUNCTION `+strange+` RETURNS bigint RETURN sortkey.next_snowflake(1000);
 		CREATE TABLE "Shop".payments (id bigint DEFAULT sortkey.next_snowflake(1000), "Shard" bigint DEFAULT sortkey.next_spread64(1000), sno uuid DEFAULT sortkey.next_sno(1000, 7), of "Shop".payment)`)
 	db.Exec(t, "SELECT sortkey.reserve_node('sno', 1000, 'snos')")
-	generator := instance(t, db)
-	_, err := generator.Next()
-	must(t, err)
+	for _, release := range []bool{false, true} {
+		generator := instance(t, db)
+		_, err := generator.Next()
+		must(t, err)
+		if release {
+			must(t, generator.Close())
+		}
+	}
 }
 
 // instance starts a generator with a number of the database. It is closed when the test ends.
@@ -147,6 +152,10 @@ func TestCopies(t *testing.T) {
 					t.Errorf("want an error for the missing setting, got %v", err)
 				}
 
+				// The dump may lack the last claims.
+				_, err := nodelease.Acquire(t.Context(), pglease.New(other.SQL(t), pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{}), nodelease.Options{Wait: -1})
+				pgtest.Fails(t, err, nodelease.ErrClockBehind)
+
 				// Without new numbers.
 				other.Exec(t, "ALTER DATABASE "+other.Name+" SET sortkey.node = 15")
 				same := repeats(t, 2*time.Second, newCopyWriter(t, db), newCopyWriter(t, other))
@@ -154,8 +163,8 @@ func TestCopies(t *testing.T) {
 					t.Errorf("want equal IDs of a copy without numbers of its own, got %v", same)
 				}
 
-				numbers := pgtest.Value[string](t, db.Conn(t), "SELECT sortkey.reserve_for_copy('staging')")
-				if again := pgtest.Value[string](t, db.Conn(t), "SELECT sortkey.reserve_for_copy('staging')::jsonb -> 'pools'"); !strings.Contains(numbers, again) {
+				numbers := pgtest.Value[string](t, db.Conn(t), "SELECT sortkey.reserve_for_copy('staging', 64)")
+				if again := pgtest.Value[string](t, db.Conn(t), "SELECT sortkey.reserve_for_copy('staging', 64)::jsonb -> 'pools'"); !strings.Contains(numbers, again) {
 					t.Errorf("want the same numbers for the same note, got %s and %s", numbers, again)
 				}
 				statements := pgtest.Value[[]string](t, other.Conn(t), "SELECT array_agg(s) FROM sortkey.confirm_copy($1) s", numbers)
@@ -177,6 +186,10 @@ func TestCopies(t *testing.T) {
 				if len(statements) != len(want) {
 					t.Errorf("want %d statements, got %q", len(want), statements)
 				}
+				if n := pgtest.Value[int](t, other.Conn(t), `SELECT count(*) FROM sortkey.node_lease l JOIN sortkey.node_pool p ON p.name = l.pool
+						WHERE NOT l.number <@ p.of_original AND l.mark < ($1::jsonb ->> 'time_ms')::bigint`, numbers); n > 0 {
+					t.Errorf("want marks from the time of the reservation on, got %d earlier ones", n)
+				}
 				for _, db := range []*pgtest.DB{db, other} {
 					must(t, migrations.CheckDefaults(t.Context(), db.SQL(t), complete))
 				}
@@ -196,7 +209,7 @@ func TestCopies(t *testing.T) {
 				// The original gets a pool, and numbers of it for the copy, which keeps its reservations.
 				db.Exec(t, "SELECT sortkey.create_node_pool('other', 8, 'of a test')")
 				other.Exec(t, "SELECT sortkey.reserve_node('snowflake', 17, 'own')")
-				numbers = pgtest.Value[string](t, db.Conn(t), "SELECT sortkey.reserve_for_copy('staging')")
+				numbers = pgtest.Value[string](t, db.Conn(t), "SELECT sortkey.reserve_for_copy('staging', 64)")
 				other.Exec(t, "SELECT sortkey.confirm_copy('"+numbers+"'); SELECT sortkey.reserve_node('other', 7, 'x')")
 				if notes := pgtest.Value[string](t, other.Conn(t), "SELECT string_agg(reserved, ',' ORDER BY reserved) FROM sortkey.node_lease WHERE pool = 'snowflake' AND reserved <> 'defaults of ' || current_database()"); notes != "own" {
 					t.Errorf("want the reservation of the copy, got %q", notes)
