@@ -187,7 +187,7 @@ func TestCopies(t *testing.T) {
 					t.Errorf("want %d statements, got %q", len(want), statements)
 				}
 				if n := pgtest.Value[int](t, other.Conn(t), `SELECT count(*) FROM sortkey.node_lease l JOIN sortkey.node_pool p ON p.name = l.pool
-						WHERE NOT l.number <@ p.of_original AND l.mark < ($1::jsonb ->> 'time_ms')::bigint`, numbers); n > 0 {
+						WHERE NOT l.number <@ p.of_original AND CASE WHEN l.holder IS NULL THEN l.mark ELSE l.after END < ($1::jsonb ->> 'time_ms')::bigint`, numbers); n > 0 {
 					t.Errorf("want marks from the time of the reservation on, got %d earlier ones", n)
 				}
 				for _, db := range []*pgtest.DB{db, other} {
