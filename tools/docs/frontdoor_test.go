@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// The first screen of README.md has the benefit, the way to get the module, and an annotated ID.
+// The first screens of README.md have the benefit, the way to get the module, and the first program.
 func TestFirstScreen(t *testing.T) {
 	lines := strings.Split(read(t, "../../README.md"), "\n")
 	if len(lines) > 151 {
 		t.Errorf("want at most 150 lines, got %d", len(lines)-1)
 	}
-	screen := strings.Join(lines[:30], "\n")
-	for _, want := range []string{"8-byte, time-sorted, type-safe primary keys", "go get github.com/sortkey/sortkey", "docs/images/key.svg", "$ sortkey inspect ord_"} {
+	screen := strings.Join(lines[:45], "\n")
+	for _, want := range []string{"Typed, time-sorted primary keys for Go and Postgres", "go get github.com/sortkey/sortkey", "idtype.UUIDOf[Order]", "NewUUIDGenerator"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("want %q on the first screen", want)
 		}
@@ -27,7 +27,7 @@ func TestQuestions(t *testing.T) {
 	for _, q := range []struct{ question, page, answer string }{
 		{"a node number in Kubernetes", "docs/kubernetes.md", "let each claim its node number in Postgres"},
 		{"two replicas on deploy", "docs/kubernetes.md", "Old and new pods run side by side, each with a number of its own"},
-		{"claims beside configured numbers", "", "Claims don't see configured numbers"},
+		{"claims beside configured numbers", "docs/node-numbers.md", "Claims don't see configured numbers"},
 		{"the clock goes back", "", "never issues a duplicate, with any number of goroutines, even if the clock stops or steps back"},
 		{"hosted Postgres", "docs/hosted.md", "no extension, no superuser, no restart"},
 		{"testing", "docs/testing.md", "pass a generator whose IDs are the same in every run"},
