@@ -13,23 +13,21 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-var update = flag.Bool("update", false, "write the output of the commands to README.md, docs/command.md and docs/rekey.md")
+var update = flag.Bool("update", false, "write the output of the commands to docs/command.md and docs/rekey.md")
 
-// The commands in README.md, docs/command.md and docs/rekey.md print what the pages
-// show. The last two also run the SQL on the pages, and find their JSON in a file. To
-// update the pages:
+// The commands in docs/command.md and docs/rekey.md print what the pages show. They run after
+// the SQL on the pages, and find the JSON in a file. To update the pages:
 //
 //	go test ./command -run TestPages -update
 func TestPages(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		checkPage(t, db, "../../README.md", false)
-		checkPage(t, db, "../../docs/command.md", true)
+		checkPage(t, db, "../../docs/command.md")
 	})
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) { checkPage(t, db, "../../docs/rekey.md", true) })
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) { checkPage(t, db, "../../docs/rekey.md") })
 }
 
-func checkPage(t *testing.T, db *pgtest.DB, page string, runSQL bool) {
+func checkPage(t *testing.T, db *pgtest.DB, page string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	pgtest.Must(t, err)
@@ -38,7 +36,7 @@ func checkPage(t *testing.T, db *pgtest.DB, page string, runSQL bool) {
 	got := block.ReplaceAllStringFunc(string(text), func(b string) string {
 		m := block.FindStringSubmatch(b)
 		switch language, script := m[1], m[2]; {
-		case language == "sql" && runSQL:
+		case language == "sql":
 			for statement := range strings.SplitAfterSeq(script, ";\n") { // each in a session with the settings of the database
 				db.Exec(t, strings.ReplaceAll(statement, "DATABASE shop", "DATABASE "+db.Name))
 			}
