@@ -87,29 +87,19 @@ func (db database) describeKey(ctx context.Context, oid uint32, column, wanted s
 	var attribute *string
 	err = cli.ReadRow(ctx, db, []any{&k.table, &kind, &attribute, &base, &source, &known, &unique, &k.hidden, &now}, `
 		WITH RECURSIVE key AS (
-			SELECT a.* FROM pg_attribute a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
-				AND CASE WHEN $2::text <> '' THEN a.attname = (parse_ident($2::text))[1]
-					ELSE a.attnum = (SELECT i.indkey[0] FROM pg_index i WHERE i.indrelid = $1 AND i.indisprimary AND i.indnkeyatts = 1) END
-		), types AS (
-			SELECT t.*, 0 AS depth FROM key JOIN pg_type t ON t.oid = key.atttypid
-			UNION ALL SELECT t.*, types.depth + 1 FROM types JOIN pg_type t ON t.oid = types.typbasetype AND types.typtype = 'd'
-		), known (source, format) AS (
-			SELECT 'domain', (SELECT typname FROM types WHERE typnamespace = to_regnamespace($3) AND typname = ANY ($4::text[]) ORDER BY depth LIMIT 1)
-			UNION ALL SELECT 'default', replace(substr(p.proname, 6), '_meta', '') FROM key JOIN pg_attrdef d ON d.adrelid = key.attrelid AND d.adnum = key.attnum
-				JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
-				JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = to_regnamespace($3) AND replace(p.proname, '_meta', '') = ANY (SELECT 'next_' || f FROM unnest($4::text[]) f)
-			UNION ALL SELECT 'comment', f FROM key, unnest($4::text[]) f
-				WHERE 'sortkey: ' || f = ANY (string_to_array(col_description(key.attrelid, key.attnum), E'\n')) -- of rekey
-		)
-		SELECT format('%I.%I', n.nspname, c.relname), c.relkind::text, quote_ident(key.attname), coalesce((SELECT format_type(oid, NULL) FROM types ORDER BY depth DESC LIMIT 1), ''),
+			SELECT a.* FROM pg_attribute a WHERE a.attrelid = $3 AND a.attnum > 0 AND NOT a.attisdropped
+				AND CASE WHEN $4::text <> '' THEN a.attname = (parse_ident($4::text))[1]
+					ELSE a.attnum = (SELECT i.indkey[0] FROM pg_index i WHERE i.indrelid = $3 AND i.indisprimary AND i.indnkeyatts = 1) END
+		), `+columnFormats+`
+		SELECT format('%I.%I', n.nspname, c.relname), c.relkind::text, quote_ident(key.attname), coalesce(base.type, ''),
 			coalesce(known.source, ''), coalesce(replace(known.format, '_', '-'), ''),
 			-- The index of a table doesn't cover tables that inherit from it.
 			(c.relkind = 'p' OR NOT c.relhassubclass) AND EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indkey[0] = key.attnum
 				AND i.indisunique AND i.indnkeyatts = 1 AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL),
 			row_security_active(c.oid), clock_timestamp()
-		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN key ON true LEFT JOIN known ON known.format IS NOT NULL
-		WHERE c.oid = $1 ORDER BY known.source = 'domain' DESC, known.source = 'default' DESC LIMIT 1`,
-		oid, column, db.Schema, strings.Split(strings.ReplaceAll(strings.Join(ids.Names(), " "), "-", "_"), " "))
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN key ON true LEFT JOIN base USING (attrelid, attnum) LEFT JOIN known USING (attrelid, attnum)
+		WHERE c.oid = $3`,
+		db.Schema, sqlFormats(), oid, column)
 	switch {
 	case pgerror.State(err) == "22023": // invalid_parameter_value, of parse_ident
 		err = fmt.Errorf("%s is not the name of a column; quote names with upper case as in SQL", column)
