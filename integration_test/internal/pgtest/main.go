@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"reflect"
 	"runtime"
 	"slices"
@@ -83,6 +84,14 @@ func NeedsContainers(t testing.TB) {
 	t.Helper()
 	if _, err := docker(); err != nil {
 		notRun(t, fmt.Errorf("it needs containers, but %w", err))
+	}
+}
+
+// NeedsProgram ends the test and lists it as not run if this machine doesn't have a program.
+func NeedsProgram(t testing.TB, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		notRun(t, fmt.Errorf("it needs %s: %w", name, err))
 	}
 }
 
