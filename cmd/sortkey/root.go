@@ -52,7 +52,7 @@ is wrong or the command failed, or 130 after an interrupt.`)
 		}
 	}
 	add("ids", c.newCommand(), c.inspectCommand(), c.rangeCommand())
-	add("database", c.migrateCommand(), c.partitionsCommand(), c.nodesCommand(), c.doctorCommand(), c.auditCommand(), c.rekeyCommand())
+	add("database", c.migrateCommand(), c.partitionsCommand(), c.nodesCommand(), c.doctorCommand(), c.auditCommand(), c.rekeyCommand(), c.sqlcCommand())
 	// cobra prints the help for any argument of these two.
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -3,8 +3,8 @@
 // # What it shows
 //
 // Each test runs the program as a user does, and checks its output, exit code and effects. The
-// files are the subcommands: migrate, nodes, partitions, audit, doctor, rekey, and the generation
-// and conversion of IDs. connection_test.go has what all commands share: errors of the connection,
+// files are the subcommands: migrate, nodes, partitions, audit, doctor, rekey, sqlc, and the
+// generation and conversion of IDs. connection_test.go has what all commands share: errors of the connection,
 // missing privileges, interrupts and terminals. page_test.go has the sessions in README.md,
 // docs/command.md and docs/rekey.md.
 //
@@ -17,7 +17,8 @@
 // succeed, sortkey and wantFailure for the others, start for a command that a test interrupts,
 // and onTerminal for one that asks. asRole returns the same database as a role without
 // privileges. installed is a template with the installation. The table auditMessy has every
-// finding of an audit.
+// finding of an audit. testdata/sqlc has a schema with every case of sqlc, and its outputs;
+// -update writes them.
 //
 // # Running
 //
@@ -26,7 +27,7 @@
 //	DATABASE_URL=postgres://me@localhost/db go test ./command -run TestAuditFindings
 //
 // TestMigrateExportPlain, TestAuditPgBouncer, TestAuditCitus, TestDoctorClock, TestDoctorStandby
-// and TestDoctorCitus need containers.
+// and TestDoctorCitus need containers. A part of TestSqlc needs the program node.
 //
 // # Cost
 //

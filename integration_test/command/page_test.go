@@ -13,7 +13,7 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-var update = flag.Bool("update", false, "write the output of the commands to docs/command.md and docs/rekey.md")
+var update = flag.Bool("update", false, "write the output of the commands to docs/command.md, docs/rekey.md and testdata/sqlc")
 
 // The commands in docs/command.md and docs/rekey.md print what the pages show. They run after
 // the SQL on the pages, and find the JSON in a file. To update the pages:

@@ -37,7 +37,7 @@ func TestShadowedFunctions(t *testing.T) {
 		}
 		for _, args := range []string{
 			"migrate up", "migrate status", "migrate check", "partitions run --dry-run", "partitions run", "partitions list", "partitions list events", "audit events --type snowflake",
-			"audit event", "nodes list", "nodes list snowflake", "nodes list snowflake 1023", "nodes reserve snowflake", "nodes release snowflake 1022", "doctor", "migrate down --yes",
+			"audit event", "nodes list", "nodes list snowflake", "nodes list snowflake 1023", "nodes reserve snowflake", "nodes release snowflake 1022", "doctor", "sqlc --types example.com/shop/key", "migrate down --yes",
 		} {
 			r := sortkey(t, db, args)
 			if strings.Contains(r.out+r.errs, "trapped") || r.code > 1 && args != "audit event" && args != "migrate down --yes" {

@@ -21,7 +21,7 @@ import (
 var (
 	readers = []call{
 		sortkey("migrate status"), sortkey("migrate check"), sortkey("doctor"), sortkey("nodes list --all"), sortkey("partitions list"), sortkey("rekey status"), sortkey("rekey inspect {spec}"),
-		sortkey("audit shop.orders --type snowflake --serial-until 9"), status, readConfig, check, checkDefaults, checkOwner, scrape, planPartitions,
+		sortkey("audit shop.orders --type snowflake --serial-until 9"), sortkey("sqlc --types example.com/x/key"), sortkey("sqlc --types example.com/x/key --gorm"), sortkey("sqlc --typescript"), status, readConfig, check, checkDefaults, checkOwner, scrape, planPartitions,
 	}
 	status     = library("Status", func(ctx context.Context, db *sql.DB) error { _, err := migrations.Status(ctx, db, config); return err })
 	readConfig = library("Installed", func(ctx context.Context, db *sql.DB) error {

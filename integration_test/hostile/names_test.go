@@ -29,6 +29,7 @@ func TestNames(t *testing.T) {
 		{name: "names of the administrator", names: []string{"forged", "depend", "has begun", "shop.orders"}, steps: []step{ // copied from a file, for example
 			admin(`CREATE VIEW shop.` + name + ` AS SELECT id FROM shop.orders; CREATE INDEX ` + other + ` ON shop.orders (id, note); ALTER TABLE shop.orders ADD ` + name + ` text;
 				CREATE TABLE shop.t (ref bigint CONSTRAINT ` + name + ` REFERENCES shop.orders);
+				CREATE TABLE shop.U&"z\000aforged: fine\001b[31m\202e" (` + other + ` uuid PRIMARY KEY, ` + name + ` uuid REFERENCES shop.U&"z\000aforged: fine\001b[31m\202e");
 				SELECT sortkey.reserve_node('snowflake', 7, ` + text + `); COMMENT ON TABLE shop.orders IS ` + text),
 			calls(readers...), calls(inspect...), calls(expand), calls(sortkey("rekey status"), abort, sortkey("nodes list snowflake 7"), sortkey("nodes release snowflake 7"), sortkey("migrate down --yes")),
 		}},

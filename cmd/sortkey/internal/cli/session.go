@@ -170,3 +170,11 @@ func (p *Pool) Qualified(ctx context.Context, name string) (qualified string, er
 	})
 	return qualified, err
 }
+
+// Sibling connects to another database of the server, with the same settings.
+func (p *Pool) Sibling(ctx context.Context, database string) (*Pool, error) {
+	settings := p.Config()
+	settings.ConnConfig.Database = database
+	pool, err := connect(ctx, settings)
+	return &Pool{pool, p.path}, ExplainLost(err)
+}
