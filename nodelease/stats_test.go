@@ -140,6 +140,7 @@ func TestGeneratorStatsMissing(t *testing.T) {
 			t.Errorf("want a loss, got %+v", got)
 		}
 		store.set(nil)
+		time.Sleep(time.Minute) // until the number is released
 		closes(t, g)
 	})
 }
