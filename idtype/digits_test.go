@@ -108,7 +108,7 @@ func TestUUIDTextInWords(t *testing.T) {
 		if !ok {
 			return
 		}
-		if got := uuidString(hi, lo); got != want.String() {
+		if got := uuidString((*[16]byte)(&want)); got != want.String() {
 			t.Fatalf("%q reads and writes as %s, want %v", s, got, want)
 		}
 		if wantHi, wantLo := octets(want[:]); hi != wantHi || lo != wantLo {

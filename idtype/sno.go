@@ -295,7 +295,10 @@ func (id *Sno) unmarshalUUID(b []byte) error {
 
 // Value returns the 36 characters of [Sno.UUID]. It returns a string, because each driver
 // stores 16 raw bytes differently, and GORM would expand them to 16 numbers in an IN list.
-func (id Sno) Value() (driver.Value, error) { return uuidString(id.digits()), nil }
+func (id Sno) Value() (driver.Value, error) {
+	u := id.UUID()
+	return uuidString((*[16]byte)(&u)), nil
+}
 
 // Scan accepts the 16 bytes or the 36 characters of a uuid column, and the 16 characters
 // or the 10 raw bytes of an ID from other columns. It also accepts a Sno, a pointer to

@@ -169,12 +169,12 @@ func (id UUID) Compare(other UUID) int { return bytes.Compare(id[:], other[:]) }
 // AppendText appends the 36 characters of the ID. The error is always nil.
 func (id UUID) AppendText(b []byte) ([]byte, error) {
 	var text [uuidTextSize]byte
-	writeUUID(&text, binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:]))
+	writeUUID(&text, (*[16]byte)(&id))
 	return append(b, text[:]...), nil
 }
 
 // String returns the 36 characters of the ID.
-func (id UUID) String() string { return uuidString(octets(id[:])) }
+func (id UUID) String() string { return uuidString((*[16]byte)(&id)) }
 
 // MarshalText returns the 36 characters of the ID. The error is always nil.
 func (id UUID) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, uuidTextSize)) }
