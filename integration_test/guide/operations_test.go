@@ -134,7 +134,7 @@ func TestOperationsSQL(t *testing.T) {
 				p.Run(t, db)
 				checkDefaults(1023)
 			case "reserve-copy":
-				numbers = regexp.MustCompile(`"database": "[^"]*"`).ReplaceAllString(lines(t, conn, p.SQL)[0], `"database": "of the original"`)
+				numbers = regexp.MustCompile(`"place": "[^"]*"`).ReplaceAllString(lines(t, conn, p.SQL)[0], `"place": "of the original"`)
 			case "end-copy":
 				const reserved = "SELECT count(*) FROM sortkey.node_status WHERE pool = 'snowflake' AND reserved = 'staging'"
 				db.Exec(t, "SELECT sortkey.confirm_original(); SELECT sortkey.reserve_for_copy('staging', 4)")

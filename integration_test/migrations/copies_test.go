@@ -234,9 +234,9 @@ func TestCopyArguments(t *testing.T) {
 			"SELECT sortkey.reserve_for_copy('a', 0)":         "numbers 0 (1 to 65536)",
 			"SELECT sortkey.confirm_copy('[]')":               "invalid argument of confirm_copy",
 			"SELECT sortkey.confirm_copy(NULL)":               "NULL; want the result of reserve_for_copy",
-			"SELECT sortkey.confirm_copy('" + own + "')":      "want the result of reserve_for_copy at another database",
-			"SELECT sortkey.confirm_copy('{\"database\":1}')": "want the result of reserve_for_copy",
-			`SELECT sortkey.confirm_copy('{"database": "1/1", "time_ms": 1, "pools": {"sno": {"size": 65536, "layout": "sno: partitions", "numbers": "{[0,65537)}"}}}')`: "invalid argument of confirm_copy: pool",
+			"SELECT sortkey.confirm_copy('" + own + "')":      "which would be a copy of itself",
+			"SELECT sortkey.confirm_copy('{\"place\":1}')": "want the result of reserve_for_copy",
+			`SELECT sortkey.confirm_copy('{"place": "1/1", "time_ms": 1, "pools": {"sno": {"size": 65536, "layout": "sno: partitions", "numbers": "{[0,65537)}"}}}')`: "invalid argument of confirm_copy: pool",
 		} {
 			if _, err := db.SQL(t).ExecContext(t.Context(), statement); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: want an error with %q, got %v", statement, want, err)

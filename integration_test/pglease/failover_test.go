@@ -175,6 +175,13 @@ func TestFailover(t *testing.T) {
 		expect(renew(lost), "f")
 		// A new pool needs no wait.
 		expect(call(unused, "new", begin), "0|1|0")
+
+		// If the old primary continues, too, the promoted server is a copy with numbers of its own.
+		numbers := one[string](t, db.SQL(t), "SELECT sortkey.reserve_for_copy('replica', 2)")
+		wrong(t, execute(t.Context(), db.SQL(t), "SELECT sortkey.confirm_copy($1)", numbers), nil, "a copy of itself")
+		expect("SELECT sortkey.confirm_copy('"+strings.ReplaceAll(numbers, "'", "''")+"')", "")
+		expect("SELECT of_original FROM sortkey.node_pool WHERE name = 'small'", one[string](t, db.SQL(t), "SELECT int4multirange(int4range(0, 5)) - range_agg(int4range(number, number + 1)) FROM sortkey.node_lease WHERE pool = 'small' AND reserved = 'replica'"))
+		must(t, execute(t.Context(), db.SQL(t), "SELECT sortkey.confirm_copy($1, snapshot => true)", numbers))
 	})
 }
 

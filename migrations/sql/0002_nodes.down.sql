@@ -1,5 +1,5 @@
 {{define "nodes" -}}
-DROP FUNCTION {{.Schema}}.confirm_copy(jsonb);
+DROP FUNCTION {{.Schema}}.confirm_copy(jsonb, boolean);
 DROP FUNCTION {{.Internal}}.node_of_copy(text[], text);
 DROP FUNCTION {{.Schema}}.reserve_for_copy(text, integer);
 DROP FUNCTION {{.Schema}}.confirm_original();

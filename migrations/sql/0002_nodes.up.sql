@@ -926,7 +926,7 @@ BEGIN
         END IF;
         result := result || jsonb_build_object(pool.name, jsonb_build_object('size', pool.size, 'layout', pool.layout, 'numbers', got));
     END LOOP;
-    RETURN jsonb_build_object('database', {{$i}}.database_identity(), 'time_ms', ceil(extract(epoch FROM clock_timestamp()) * 1000), 'pools', result);
+    RETURN jsonb_build_object('place', {{$i}}.node_place(), 'time_ms', ceil(extract(epoch FROM clock_timestamp()) * 1000), 'pools', result);
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.reserve_for_copy(text, integer) FROM PUBLIC;
@@ -952,7 +952,9 @@ $$;
 -- killed, and so do reservations, because the defaults of the original use their numbers. A repeated call ends only those
 -- outside of the given numbers. Returns the statements that give the defaults a number of this database, for the owners of the
 -- database and of the tables. A comment has no line breaks, because its names and expressions come from any role.
-CREATE FUNCTION {{$s}}.confirm_copy(numbers jsonb) RETURNS SETOF text
+--
+-- snapshot says that the database is a copy of the files that has the timeline of its original, which nothing else tells.
+CREATE FUNCTION {{$s}}.confirm_copy(numbers jsonb, snapshot boolean DEFAULT false) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -967,9 +969,13 @@ DECLARE
     part text[];
     changed text;
 BEGIN
-    IF (numbers ->> 'database' <> {{$i}}.database_identity() AND numbers ->> 'time_ms' ~ '^[0-9]{1,14}$' AND jsonb_typeof(numbers -> 'pools') = 'object') IS NOT TRUE THEN
+    IF (numbers ->> 'place' <> '' AND numbers ->> 'time_ms' ~ '^[0-9]{1,14}$' AND jsonb_typeof(numbers -> 'pools') = 'object') IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of confirm_copy: %s; want the result of reserve_for_copy at another database', quote_nullable(left(numbers::text, 100)));
+            MESSAGE = format('invalid argument of confirm_copy: %s; want the result of reserve_for_copy at the original', quote_nullable(left(numbers::text, 100)));
+    ELSIF numbers ->> 'place' = {{$i}}.node_place() AND snapshot IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = 'the numbers were reserved at this database, which would be a copy of itself',
+            HINT = 'Call confirm_copy at the copy. If this is the copy, started from a snapshot of the disk of its original, pass snapshot => true.';
     END IF;
     PERFORM {{$i}}.commit_durably();
     PERFORM {{$i}}.settle(true);
@@ -982,7 +988,7 @@ BEGIN
     LOOP
         IF (pool.size BETWEEN 1 AND 65536 AND pool.layout <> '' AND pool.numbers <@ int4multirange(int4range(0, pool.size))) IS NOT TRUE THEN
             RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-                MESSAGE = format('invalid argument of confirm_copy: pool %s; want the result of reserve_for_copy at another database', pool);
+                MESSAGE = format('invalid argument of confirm_copy: pool %s; want the result of reserve_for_copy at the original', pool);
         END IF;
         PERFORM {{$i}}.open_pool(pool.name, pool.size, pool.layout, true);
         UPDATE {{$s}}.node_pool p SET of_original = int4multirange(int4range(0, p.size)) - pool.numbers WHERE p.name = pool.name;
@@ -1021,7 +1027,7 @@ BEGIN
     END LOOP;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.confirm_copy(jsonb) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {{$s}}.confirm_copy(jsonb, boolean) FROM PUBLIC;
 COMMENT ON FUNCTION {{$s}}.confirm_copy IS 'Makes this database a copy that uses only the node numbers that reserve_for_copy returned at its original. Returns the statements that change the defaults.';
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
