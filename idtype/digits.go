@@ -263,7 +263,7 @@ var hexPairs = func() (pairs [256]uint16) {
 	return pairs
 }()
 
-// writeUUID writes the text of a UUID in lower case. That takes 0.6 of the time of [writeHex].
+// writeUUID writes the text of a UUID in lower case. That takes 0.6 of the time of writeHex.
 func writeUUID(b *[uuidTextSize]byte, id *[16]byte) {
 	pair := func(at int, v byte) { binary.LittleEndian.PutUint16(b[at:], hexPairs[v]) }
 	pair(0, id[0])

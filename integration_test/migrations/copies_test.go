@@ -229,12 +229,12 @@ func TestCopyArguments(t *testing.T) {
 		before := pgtest.Value[string](t, db.Conn(t), "SELECT count(*)::text FROM sortkey.node_home")
 		own := pgtest.Value[string](t, db.Conn(t), "SELECT sortkey.reserve_for_copy('a', 3)")
 		for statement, want := range map[string]string{
-			"SELECT sortkey.reserve_for_copy('')":             "invalid argument of reserve_for_copy: note ''",
-			"SELECT sortkey.reserve_for_copy(NULL)":           "note NULL",
-			"SELECT sortkey.reserve_for_copy('a', 0)":         "numbers 0 (1 to 65536)",
-			"SELECT sortkey.confirm_copy('[]')":               "invalid argument of confirm_copy",
-			"SELECT sortkey.confirm_copy(NULL)":               "NULL; want the result of reserve_for_copy",
-			"SELECT sortkey.confirm_copy('" + own + "')":      "which would be a copy of itself",
+			"SELECT sortkey.reserve_for_copy('')":          "invalid argument of reserve_for_copy: note ''",
+			"SELECT sortkey.reserve_for_copy(NULL)":        "note NULL",
+			"SELECT sortkey.reserve_for_copy('a', 0)":      "numbers 0 (1 to 65536)",
+			"SELECT sortkey.confirm_copy('[]')":            "invalid argument of confirm_copy",
+			"SELECT sortkey.confirm_copy(NULL)":            "NULL; want the result of reserve_for_copy",
+			"SELECT sortkey.confirm_copy('" + own + "')":   "which would be a copy of itself",
 			"SELECT sortkey.confirm_copy('{\"place\":1}')": "want the result of reserve_for_copy",
 			`SELECT sortkey.confirm_copy('{"place": "1/1", "time_ms": 1, "pools": {"sno": {"size": 65536, "layout": "sno: partitions", "numbers": "{[0,65537)}"}}}')`: "invalid argument of confirm_copy: pool",
 		} {
