@@ -63,7 +63,7 @@ func TestReplaceSnowflakes(t *testing.T) {
 	overlay := map[string]string{}
 	var packages []string
 	for file, lines := range map[string]int{ // how many lines change; 0: any number
-		"readme/readme.go": 0, "moving/after/models.go": 0, "testing/shop.go": 0, "guide/choosing.go": 0,
+		"readme/readme.go": 0, "moving/after/models.go": 0, "testing/shop.go": 0, "guide/choosing.go": 0, "guide/storage.go": 0,
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -91,6 +91,16 @@ func TestReplaceSnowflakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		packages = append(packages, "./"+filepath.Dir(file))
+		// go test repeats a test if a file that it has read has changed.
+		others, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range others {
+			if _, err := os.ReadFile(other); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	config, err := json.Marshal(map[string]any{"Replace": overlay})
 	if err != nil {
