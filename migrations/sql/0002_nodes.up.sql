@@ -912,7 +912,7 @@ BEGIN
         IF isempty(got) THEN
             lowest := {{$i}}.node_fence(pool.name, interval '0');
             -- The setting {{$s}}.node needs one number for all formats.
-            FOR number IN SELECT n FROM generate_series(0, pool.size - 1) n WHERE NOT n <@ {{$i}}.of_original(pool.name) ORDER BY n >= common, n DESC LOOP
+            FOR number IN SELECT n FROM generate_series(0, pool.size - 1) n, {{$i}}.of_original(pool.name) o WHERE NOT n <@ o ORDER BY n >= common, n DESC LOOP
                 EXIT WHEN coalesce((SELECT sum(upper(r) - lower(r)) FROM unnest(got) r), 0) >= least(numbers, pool.size / 2);
                 CONTINUE WHEN NOT pg_try_advisory_xact_lock({{$i}}.node_lock(pool.name, number)); -- a claim inserts the row
                 INSERT INTO {{$s}}.node_lease AS l (pool, number, reserved) VALUES (pool.name, number, note)
@@ -932,8 +932,8 @@ $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.reserve_for_copy(text, integer) FROM PUBLIC;
 COMMENT ON FUNCTION {{$s}}.reserve_for_copy IS 'Reserves node numbers for a copy of this database, up to the given count and half of each pool, and returns them for confirm_copy.';
 
--- Returns the highest node number that defaults of these formats can use, or NULL if there is none: its pools have no other
--- numbers than those of this copy, and its mark is over.
+-- Returns the highest node number that this copy owns in all pools of these formats and whose high-water mark has passed,
+-- or NULL if there is none.
 CREATE FUNCTION {{$i}}.node_of_copy(formats text[], note text) RETURNS integer
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
