@@ -3,6 +3,7 @@ package rekey
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -19,6 +20,8 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 			Pool   string
 			Number int
 			State  string
+			// Reserved is the purpose of a reservation.
+			Reserved string
 		}
 	}
 	var readable bool
@@ -36,12 +39,12 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 		}
 	}
 	err := readJSON(ctx, db, &found, query("database", map[string]string{"Functions": o.Config.Schema, "Published": m.published(), "Serials": strings.Join(serials, ",")}),
-		o.Schema, oids(m.relations, func(r *relation) int64 { return r.OID }))
+		Schema, oids(m.relations, func(r *relation) int64 { return r.OID }))
 	if err != nil {
 		return err
 	}
 	if found.Exists {
-		m.problem("schema "+ident(o.Schema), "exists", "finish or abort the rekey that it belongs to, or choose another name in Options.Schema")
+		m.problem("schema "+ident(Schema), "exists", "finish or abort the rekey that it belongs to: a database has one at a time")
 	}
 	if !found.Create {
 		m.problem("database "+m.database, "doesn't let you create schemas", "run GRANT CREATE ON DATABASE "+m.database+" TO "+m.role)
@@ -57,7 +60,7 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 		if !p.Listed {
 			remedy = "replace it by a publication that lists its other tables"
 		}
-		m.problem("publication "+p.Name, "publishes %s, and subscribers would take new keys for other rows", remedy+"; after contract, copy the tables to subscribers again, as docs/rekey.md shows", p.Tables)
+		m.problem("publication "+p.Name, "publishes %s, and subscribers would take new keys for other rows", remedy+"; after cleanup, copy the tables to subscribers again, as docs/rekey.md shows", p.Tables)
 	}
 	for _, s := range found.Sequences {
 		if slices.ContainsFunc(m.keys, func(k *key) bool { return k.root != nil && k.root.Identity != "" && k.root.Sequence == s.Sequence }) {
@@ -84,7 +87,15 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 		return "free"
 	}
 	for _, k := range m.keys {
-		if k.root == nil || k.format.pool == "" {
+		if k.root == nil {
+			continue
+		}
+		for _, n := range found.Nodes {
+			if n.State == "reserved" && n.Reserved == k.purpose() && k.root.Default != "" && (n.Pool != k.format.pool || n.Number != k.Node) {
+				m.note("node number "+strconv.Itoa(n.Number)+" of pool "+n.Pool, "stays reserved for the old default of %s", "after cleanup, if nothing else uses it, run SELECT "+o.Config.Schema+".unreserve_node("+literal(n.Pool)+", "+strconv.Itoa(n.Number)+")", k.root.rel.Name)
+			}
+		}
+		if k.format.pool == "" {
 			continue
 		}
 		object := "key of " + k.root.rel.Name
@@ -114,7 +125,7 @@ func (m *model) published() string {
 
 // publicationCheck renders a query for tables that were added to a publication since inspect.
 func (m *model) publicationCheck() string {
-	return "SELECT format('publication %I publishes %I.%I; drop the table from it, and copy it to subscribers again after contract', p.pubname, p.schemaname, p.tablename) " + m.published()
+	return "SELECT format('publication %I publishes %I.%I; drop the table from it, and copy it to subscribers again after cleanup', p.pubname, p.schemaname, p.tablename) " + m.published()
 }
 
 // checkUses looks for uses of the tables that aren't uses of the columns.
@@ -152,9 +163,9 @@ func (m *model) checkUses(ctx context.Context, db querier, o Options) error {
 	for _, n := range found.Names {
 		m.problem("relation "+n.Name, "has the name of %s, whose view would hide it", "rename one of them until contract", n.Other)
 	}
-	seen := jobTables(o.Schema)
+	seen := jobTables()
 	for _, v := range m.views {
-		name := o.Schema + "." + v.Plain
+		name := Schema + "." + v.Plain
 		if slices.Contains(seen, name) {
 			m.problem("view "+v.Name, "has the name of another relation in the schema of the views", "rename it until contract")
 		}
@@ -166,27 +177,7 @@ func (m *model) checkUses(ctx context.Context, db querier, o Options) error {
 			m.problem(d.Identity, "belongs to %s, and would be dropped with it", "run ALTER "+d.Identity+" OWNED BY NONE", c)
 		}
 	}
-	m.checkDefinitions()
 	return nil
-}
-
-// checkDefinitions looks for queries of views that can't read other relations instead: one
-// that names columns by their positions, such as FROM orders o(key, total), and one that names
-// a relation with its schema, as Postgres prints it if a WITH query has the same name.
-func (m *model) checkDefinitions() {
-	plain, qualified := map[string]bool{}, map[string]bool{}
-	add := func(name, plainName string) { plain[plainName], qualified[name] = true, true }
-	for _, r := range m.relations {
-		add(r.Name, r.quotedPlain())
-	}
-	for _, v := range m.views {
-		add(v.Name, v.Plain)
-	}
-	for _, v := range m.views {
-		if name := rigid(v.Definition, plain, qualified); name != "" {
-			m.problem("view "+v.Name, "contains %s, which can't stand for the new columns", "drop it and create it again after contract", name)
-		}
-	}
 }
 
 // checkGrants looks for roles that can insert rows now, and couldn't with the new default.

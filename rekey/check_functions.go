@@ -134,26 +134,26 @@ func (m *model) checkFunctions() {
 			continue
 		}
 		f := m.functions[i]
-		object := "function " + f.Name + " of trigger " + ident(t.Name)
 		if !f.Owned {
 			problem(f, t, "belongs to %s, and you aren't a member of that role", "run rekey as its owner, or give it to the owner of the tables", f.Owner)
 		}
 		if m.expands(f, t) {
 			problem(f, t, "expands a row, such as NEW.*, and the table has more columns until contract", "name the columns, or write NEW without .*")
 		}
-		if kind := m.narrow(f); kind != "" && !noted[f.Name] {
+		if storesRow.MatchString(f.Source) && !noted[f.Name] {
 			noted[f.Name] = true
-			m.note(object, "names the type %s, which can't hold a new key", "check that it doesn't hold one; contract tries the trigger with a row before it changes anything", kind)
+			m.note("function "+f.Name+" of trigger "+ident(t.Name), "stores whole rows as JSON, which have both keys until cleanup", "let its readers ignore keys that begin with rekey_")
 		}
-		if f.dynamic() {
-			m.linked = true // the SQL could work on any table
-			if !f.Path {
-				problem(f, t, "has EXECUTE and no search_path, so names could mean views with new keys in programs of the new version", remedy(f))
+		for _, r := range m.relations {
+			if insertsByPosition(f.Source, r) {
+				problem(f, t, "inserts into %s by position, and the columns have another order after contract", "name the columns", r.Name)
 			}
+		}
+		if f.dynamic() && !f.Path {
+			problem(f, t, "has EXECUTE and no search_path, so names could mean views with new keys in programs of the new version", remedy(f))
 		}
 		var bare []string
 		for _, u := range m.allUses(f) {
-			m.linked = m.linked || u.relation != r.Name
 			if u.bare && !slices.Contains(bare, u.relation) {
 				bare = append(bare, u.relation)
 			}
@@ -163,53 +163,58 @@ func (m *model) checkFunctions() {
 		}
 	}
 	for _, f := range m.functions {
-		var tables []string
-		for _, u := range m.allUses(f) {
-			if !u.bare {
-				tables = append(tables, u.relation)
-			}
-		}
-		slices.Sort(tables)
-		m.linked = m.linked || len(slices.Compact(tables)) > 1
 		for _, k := range m.moved() {
 			if !f.Path && slices.Contains(calls(k.oldExpr), strings.ToLower(f.Plain)) {
 				m.problem("function "+f.Name, "chooses old keys of %s, and has no search_path", remedy(f), k.root.rel.Name)
 			}
 		}
 	}
-	if m.linked {
-		m.note("functions", "work on several of the tables", "contract waits for a moment in which it can lock all tables at once")
-	}
+	var names []string
 	for _, f := range m.functions {
 		if slices.ContainsFunc(m.triggers, func(t *trigger) bool { return t.Function == f.OID }) {
 			continue
 		}
 		if f.Rows {
-			m.note("function "+f.Name, "returns rows of a table, which have more columns until contract, and other types afterwards", "check that it works with them")
+			m.note("function "+f.Name, "returns rows of a table, which have more columns until cleanup, and other types after contract", "check that it works with them")
 			continue
 		}
-		if uses := m.uses(f); len(uses) > 0 {
-			names := strings.Join(each(uses, func(u use) string { return u.relation }), ", ")
-			if kind := m.narrow(f); kind != "" {
-				names += ", and the type " + kind + ", which can't hold a new key"
+		for _, r := range m.relations {
+			if insertsByPosition(f.Source, r) {
+				m.note("function "+f.Name, "inserts into %s by position, and the columns have another order after contract", "name the columns", r.Name)
 			}
-			m.note("function "+f.Name, "names %s", "check that it works with the keys of both versions", names)
 		}
+		if m.namesKey(f) {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) > 0 {
+		m.note("functions "+strings.Join(names, ", "), "name tables and their keys", "check that they work with the keys of both versions, and with the new types")
 	}
 }
 
-// narrow returns the first type that the arguments or the text of a function name, and that is
-// too narrow for a new key, or "".
-func (m *model) narrow(f *function) string {
-	kinds := []string{"smallint", "int2", "integer", "int", "int4"}
-	if slices.ContainsFunc(m.moved(), func(k *key) bool { return k.format.sqlType == "uuid" }) {
-		kinds = append(kinds, "bigint", "int8")
-	}
-	arguments := &function{Source: f.Name}
-	for _, name := range kinds {
-		if arguments.names(name) || f.names(name) {
-			return name
+// storesRow finds a conversion of the row of a trigger.
+var storesRow = regexp.MustCompile(`(?i)\b(to_jsonb?|row_to_json|hstore)\s*\(\s*(NEW|OLD)\b`)
+
+// inserting finds an INSERT without a list of columns.
+var inserting = regexp.MustCompile(`(?i)\bINSERT\s+INTO\s+((?:[\pL_][\pL\pN_$]*|"[^"]+")(?:\s*\.\s*(?:[\pL_][\pL\pN_$]*|"[^"]+"))?)\s+(?:AS\s+\S+\s+)?(?:OVERRIDING\s+\S+\s+VALUE\s+)?(?:VALUES|SELECT|TABLE|WITH)\b`)
+
+// insertsByPosition reports whether a text inserts rows of a table without naming the columns.
+func insertsByPosition(source string, r *relation) bool {
+	return slices.ContainsFunc(inserting.FindAllStringSubmatch(source, -1), func(s []string) bool {
+		_, plain := splitColumn("x." + s[1])
+		if i := strings.LastIndex(s[1], "."); i >= 0 {
+			plain = unquote(strings.TrimSpace(s[1][i+1:]))
 		}
-	}
-	return ""
+		return plain == r.Plain
+	})
+}
+
+// namesKey reports whether a function names a table, or a view, and a column of it that changes.
+func (m *model) namesKey(f *function) bool {
+	return slices.ContainsFunc(m.uses(f), func(u use) bool {
+		return !slices.ContainsFunc(m.relations, func(r *relation) bool { return r.Name == u.relation }) ||
+			slices.ContainsFunc(m.relations, func(r *relation) bool {
+				return r.Name == u.relation && slices.ContainsFunc(r.columns, func(c *column) bool { return f.names(c.Name) })
+			})
+	})
 }

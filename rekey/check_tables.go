@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // check adds the problems and the notes.
@@ -25,14 +24,11 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 			m.problem("constraint "+c.Name+" of "+m.relation(c.Table).Name, "depends on the whole row, and the new columns are NULL at first", "drop it and add it again after contract")
 		}
 		if keys := m.names(c.Table); m.has(c.Table, c.Columns) && !m.inPlace(c.Table, c.Columns) && !fitsAnyKey(c.Expression, keys) {
-			m.problem("constraint "+c.Name+" of "+m.relation(c.Table).Name, "depends on values of a key: %s", "drop it and add it again after contract", c.Expression)
+			m.literal("constraint "+c.Name+" of "+m.relation(c.Table).Name, "depends on values of a key: "+c.Expression, m.sameColumns(c.Table, c.Columns))
 		}
 	}
-	for _, s := range m.statistics {
-		if m.has(s.Table, s.Columns) && strings.Contains(s.Definition[strings.Index(s.Definition, " ON "):strings.LastIndex(s.Definition, " FROM ")], "(") {
-			m.problem("statistics "+s.Name, "have an expression and a key", "drop them and create them again after contract")
-		}
-	}
+	m.checkLiterals()
+	m.noteSettings()
 	m.checkNames()
 	m.checkVisible()
 	m.checkFunctions()
@@ -43,9 +39,6 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 	}
 	if err := m.checkExhausted(ctx, db); err != nil {
 		return err
-	}
-	if len(m.problems) > 0 {
-		return nil // the queries for the rows might fail
 	}
 	return m.checkRows(ctx, db)
 }
@@ -68,6 +61,16 @@ func (m *model) names(table int64) map[string]*key {
 func (m *model) mentions(table int64, expression string) bool {
 	keys := m.names(table)
 	return slices.ContainsFunc(tokens(expression), func(t string) bool { return keys[t] != nil })
+}
+
+// mentioned returns the columns that change and that an expression contains.
+func (m *model) mentioned(table int64, expression string) (nums []int) {
+	for _, c := range m.relation(table).columns {
+		if slices.Contains(tokens(expression), c.Quoted) {
+			nums = append(nums, c.Num)
+		}
+	}
+	return nums
 }
 
 // inPlace reports whether all of the columns that change have keys that keep their values.
@@ -119,6 +122,9 @@ func (m *model) checkTable(r *relation) {
 	case r.Temporary:
 		m.problem(object, "is temporary", "create it as an ordinary table")
 	}
+	if r.Attributes+len(r.columns) > 1600 {
+		m.problem(object, "has %d columns, with dropped ones, and Postgres allows 1600", "copy its rows to a new table, which has no dropped columns", r.Attributes)
+	}
 	if !r.Owned {
 		m.problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner, or give it to the owner of the tables", r.Owner)
 	}
@@ -152,8 +158,8 @@ func (m *model) checkTable(r *relation) {
 			m.problem(c.String(), "has a NOT NULL constraint that isn't valid", "run ALTER TABLE "+r.Name+" VALIDATE CONSTRAINT "+c.NotNullAs.Name+", or drop it")
 		case c.Generated != "":
 			m.problem(c.String(), "is generated", "drop its expression")
-		case c.Default != "" && !strings.HasPrefix(c.Default, "NULL::") && !c.root && c.defaultZero() == "":
-			m.problem(c.String(), "is a reference with a default, %s", "drop the default, or, if it means no row and the column has no foreign key, set none in the reference", c.Default)
+		case c.Default != "" && !strings.HasPrefix(c.Default, "NULL::") && !c.root:
+			m.problem(c.String(), "is a reference with a default, %s", "drop the default, and let programs write NULL for no row", c.Default)
 		case c.Identity != "" && !c.root:
 			m.problem(c.String(), "is a reference and an identity column", "drop the identity")
 		}
@@ -167,22 +173,21 @@ func (m *model) checkKey(k *key) {
 	object := "key of " + k.root.rel.Name
 	problem := func(reason, remedy string, args ...any) { m.problem(object, reason, remedy, args...) }
 	if k.format.sqlType == "" {
-		reason := "which isn't installed"
+		reason := "which is unknown"
 		switch k.Format {
 		case "spread64":
 			reason = "which doesn't sort by time"
-		case SnowflakeSI:
-		default:
-			reason = "which is unknown"
+		case "snowflake_si":
+			reason = "which rekey doesn't support"
 		}
-		problem("has the new format %q, "+reason, "use snowflake, uid60, sno or uuid7, or snowflake_si after an installation with its layout", k.Format)
+		problem("has the new format %q, "+reason, "use snowflake, uid60, sno or uuid7", k.Format)
 		return
 	}
 	base := baseTypes[k.root.Base]
 	for _, c := range k.columns {
 		if t := baseTypes[c.Base]; t == "" {
 			m.problem(c.String(), "has type %s", "only smallint, integer, bigint, uuid, text, varchar and char can be rekeyed", c.Type)
-		} else if t != base {
+		} else if t != base && (t == "integer" || base == "integer" && t == "uuid" || !m.loose(c)) {
 			m.problem(c.String(), "has type %s, and the key type %s", "give both the same type", c.Type, k.root.Type)
 		}
 	}
@@ -197,19 +202,22 @@ func (m *model) checkKey(k *key) {
 	}
 	if k.InPlace {
 		if base != "integer" || k.format.sqlType != "bigint" {
-			problem("can't change in place from %s to %s", "in place, an integer becomes a snowflake, snowflake_si or uid60", k.root.Type, k.Format)
+			problem("can't change in place from %s to %s", "in place, an integer becomes a snowflake or uid60", k.root.Type, k.Format)
 		}
 		if k.Times != (Times{}) {
 			problem("has Times, and changes in place", "remove Times: existing rows keep their keys")
 		}
 	} else {
+		problems := len(m.problems)
 		m.checkTimes(k, problem)
+		k.untimed = len(m.problems) > problems
 	}
 	if len(k.columns) == 0 && !k.hasDefault() {
 		problem("has bigint columns and no default, so nothing would change in place", "change the programs only")
 	}
 	if reason := checkExpression(k.OldKey); reason != "" {
 		problem("has an OldKey that %s", "set it to a single expression, without comments, dollar quotes and backslashes", reason)
+		return // no statement may contain it
 	}
 	k.oldExpr = cmp.Or(k.OldKey, k.root.Default)
 	if k.oldExpr != "" || len(k.columns) == 0 {
@@ -229,37 +237,36 @@ func (m *model) checkKey(k *key) {
 
 func (m *model) checkTimes(k *key, problem func(reason, remedy string, args ...any)) {
 	t := k.Times
-	if t.Column == "" && t.Key == "" && t.Start.IsZero() || t.Column != "" && t.Key != "" || t.Key != "" && !t.Start.IsZero() {
-		problem("needs one source of times", "set one of Times.Column, Times.Key and Times.Start; a Start beside a Column is for rows without a time")
+	sources := 0
+	for _, set := range []bool{t.Column != "", t.SQL != "", t.Key != ""} {
+		if set {
+			sources++
+		}
+	}
+	if sources > 1 || sources == 0 && t.Start.IsZero() || t.Key != "" && !t.Start.IsZero() {
+		problem("needs one source of times", "set one of Times.Column, Times.SQL, Times.Key and Times.Start; a Start beside a Column or SQL is for rows without a time")
 		return
 	}
-	base := baseTypes[k.root.Base]
 	form, ok := keyForms[t.Key]
 	switch {
 	case t.Key != "" && !ok:
-		problem("has the unknown Times.Key %q", "use uuidv7, uuidv1, ulid, ksuid, xid or snowflake", t.Key)
-	case ok && !slices.Contains(form.types, base) || t.Key == KeySnowflake && k.root.Base != "int8":
+		problem("has the unknown Times.Key %q", "use uuidv7 or ulid, or the time of another form in Times.SQL", t.Key)
+	case ok && !slices.Contains(form.types, baseTypes[k.root.Base]):
 		problem("has Times.Key %s and type %s", "name a column with times, or a start", t.Key, k.root.Type)
-	case t.Key == KeySnowflake && (t.Epoch.IsZero() || t.Unit < time.Microsecond || t.Unit%time.Microsecond != 0 || t.Shift < 0 || t.Shift > 62):
-		problem("has an incomplete layout in Times", "set Epoch, Unit (whole microseconds) and Shift (0 to 62)")
-	case t.Key != KeySnowflake && (t.Shift != 0 || !t.Epoch.IsZero()):
-		problem("has Times.Epoch or Shift without a Key of snowflake", "remove them")
+	}
+	if reason := checkExpression(t.SQL); reason != "" {
+		problem("has Times.SQL that %s", "set it to a single expression, without comments, dollar quotes and backslashes", reason)
+		k.Times.SQL = ""
 	}
 	if t.Column == "" {
-		if t.Unit != 0 && t.Key != KeySnowflake {
-			problem("has Times.Unit without a Key of snowflake or a Column of numbers", "remove it")
-		}
 		return
 	}
 	i := slices.IndexFunc(k.root.rel.times, func(c timeColumn) bool { return c.Name == t.Column })
 	if i < 0 {
-		problem("has no column %q of type timestamptz, timestamp, bigint or integer for Times.Column", "name another column, or a start", t.Column)
+		problem("has no column %q of type timestamptz or timestamp for Times.Column", "name another column, an expression in Times.SQL such as to_timestamp(created_ms / 1000.0), or a start", t.Column)
 		return
 	}
 	k.times = &k.root.rel.times[i]
-	if t.Unit != 0 && !k.times.numeric() || t.Unit < 0 || t.Unit%time.Microsecond != 0 {
-		problem("has Times.Unit %v for a column of type %s", "remove it, or, for a column of numbers, set it to whole microseconds", t.Unit, k.times.Type)
-	}
 }
 
 func (m *model) checkForeignKeys() {
@@ -280,10 +287,10 @@ func (m *model) checkIndexes() {
 		r := m.relation(x.Table)
 		object := "index " + r.Schema + "." + x.Name
 		if x.Unique && !x.claimable() {
-			m.note(object, "has a function that isn't built in, so programs that insert the same values at the same time with ON CONFLICT fail with SQLSTATE 23505", "repeat these statements")
+			m.note(object, "has an expression or a type that isn't built in, so programs that insert the same values at the same time with ON CONFLICT fail with SQLSTATE 23505", "repeat these statements")
 		}
 		if x.Deferrable {
-			m.note("constraint "+x.Constraint+" of "+r.Name, "is deferrable, and is checked at once for the new columns while validate creates its index", "statements that need the delay fail with SQLSTATE 23505 meanwhile; repeat them. Until contract, SET CONSTRAINTS also has to name "+ident(x.fresh))
+			m.problem("constraint "+x.Constraint+" of "+r.Name, "is deferrable", "let it be checked at once until cleanup: drop it, and add it again without DEFERRABLE")
 		}
 		switch {
 		case x.Type == "x":
@@ -291,15 +298,15 @@ func (m *model) checkIndexes() {
 			continue
 		case !x.Valid:
 			m.problem(object, "is invalid", "drop it, or create it again with REINDEX INDEX CONCURRENTLY")
-		case !slices.Contains([]string{"btree", "hash", "brin"}, x.Method):
-			m.problem(object, "on a key has the access method %s", "drop it and create it again after contract; only btree, hash and brin can be carried over", x.Method)
+		case !slices.Contains([]string{"btree", "hash", "brin"}, x.Method) && !m.sameColumns(x.Table, x.Columns):
+			m.problem(object, "on a key has the access method %s", "drop it and create it again after contract; only btree, hash and brin can be carried over to another type", x.Method)
 		}
-		if m.mentions(x.Table, x.Expression) && !fitsAnyKey(x.Expression, m.names(x.Table)) {
-			m.problem(object, "has an expression on a key: %s", "drop it and create it again after contract", x.Expression)
+		if m.mentions(x.Table, x.Expression) && !m.keepsValues(x.Table) && !fitsAnyKey(x.Expression, m.names(x.Table)) {
+			m.literal(object, "has an expression on a key: "+x.Expression, m.sameColumns(x.Table, m.mentioned(x.Table, x.Expression)))
 		}
 		for i, num := range x.Columns {
 			c := m.column(x.Table, num)
-			if c == nil || i >= len(x.DefaultOps) || c.Base == "int8" && c.key.format.sqlType == "bigint" {
+			if c == nil || i >= len(x.DefaultOps) || c.sameType() {
 				continue // included columns have no operator class
 			}
 			if !x.DefaultOps[i] || i < len(x.DefaultCollations) && !x.DefaultCollations[i] {
@@ -307,6 +314,21 @@ func (m *model) checkIndexes() {
 			}
 		}
 	}
+}
+
+// sameType reports whether the new column has the type of the old one.
+func (c *column) sameType() bool {
+	return c.Base == map[string]string{"bigint": "int8", "uuid": "uuid"}[c.key.format.sqlType]
+}
+
+// sameColumns reports whether no column of a list gets another type.
+func (m *model) sameColumns(table int64, nums []int) bool {
+	return !slices.ContainsFunc(nums, func(num int) bool { c := m.column(table, num); return c != nil && !c.sameType() })
+}
+
+// keepsValues reports whether all keys in a table change in place.
+func (m *model) keepsValues(table int64) bool {
+	return !slices.ContainsFunc(m.relation(table).columns, func(c *column) bool { return !c.key.InPlace })
 }
 
 // checkNames looks for constraints whose new names would be equal when shortened.
@@ -385,6 +407,27 @@ func (m *model) checkDependents() {
 			m.problem(d.Object, "depends on a key", "replace it in one transaction by a policy on other columns until contract; to drop it alone could open rows")
 		default:
 			m.problem(d.Object, "depends on a key", drop)
+		}
+	}
+}
+
+// noteSettings notes what rekey doesn't carry over, with the statements that do so after cleanup.
+func (m *model) noteSettings() {
+	for _, s := range m.statistics {
+		if m.has(s.Table, s.Columns) {
+			m.note("statistics "+s.Name, "end with the old columns", "after cleanup, run "+s.Definition)
+		}
+	}
+	for _, r := range m.relations {
+		for _, c := range r.columns {
+			if c.Settings != "" {
+				m.note(c.String(), "has settings that the new column lacks", "after cleanup, run ALTER TABLE "+r.Name+" "+c.Settings)
+			}
+		}
+	}
+	for _, x := range m.changed {
+		if r := m.relation(x.Table); x.Clustered {
+			m.note("index "+r.Schema+"."+x.Name, "has been used by CLUSTER", "after cleanup, run ALTER TABLE "+r.Name+" CLUSTER ON "+x.Name)
 		}
 	}
 }

@@ -30,7 +30,7 @@ type waiver struct {
 	num    int    // 0 if there is no such column
 }
 
-// A candidate is a column that could refer to a key, by its type.
+// A candidate is a column without a foreign key that could refer to a key, by its type.
 type candidate struct {
 	Table    int64
 	Name     string // of the table, qualified and quoted
@@ -38,15 +38,24 @@ type candidate struct {
 	Quoted   string
 	Base     string // pg_type.typname without domains
 	Array    bool
+	Own      bool   // it is a primary key, or has a default
 	Kind     string // quoted name of a column beside it, such as subject_type of subject_id; empty if there is none
-	Readable bool   // without a policy, which would run code
+	Rows     float64
+	Readable bool // without a policy, which would run code
 }
 
-// checkUnlisted looks for columns without a foreign key that seem to refer to a key that
-// changes. They have its type, and are named after its table, with values that are keys, or are
-// beside a column such as subject_type with a value that is named after the table. They would
-// keep the old keys. To plan a query of a table can run code of its owner, so checkUnlisted
-// reads no values of a table whose owner the session doesn't trust.
+// comparable reports whether a column can refer to a key by its type: that of the key, another
+// integer type, or a text.
+func (x candidate) comparable(k *key) bool {
+	family := baseTypes[x.Base]
+	return family == baseTypes[k.root.Base] || family == "text"
+}
+
+// checkUnlisted looks for columns without a foreign key that refer to a key that changes: some of
+// their values are keys, or they are named after its table, or beside a column such as subject_type
+// with a value that is named after the table. They would keep the old keys. Small integers prove
+// nothing, so their columns are noted. To plan a query of a table can run code of its owner, so
+// checkUnlisted reads no values of a table whose owner the session doesn't trust.
 func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 	for _, w := range m.waivers {
 		if w.num == 0 {
@@ -58,6 +67,9 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 	if err != nil {
 		return err
 	}
+	small := map[string][]string{} // columns of a table whose values prove nothing
+	var tables []string
+	readable := map[int64]bool{}
 	for _, x := range list {
 		var listed *column
 		if r := m.relation(x.Table); r != nil {
@@ -68,48 +80,115 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 		if listed != nil && !listed.conditional() || slices.ContainsFunc(m.waivers, func(w waiver) bool { return w.table == x.Table && w.column == x.Column }) {
 			continue
 		}
-		if !slices.ContainsFunc(m.keys, func(k *key) bool { return x.Kind != "" || namedAfter(x.Column, k.root.rel.Plain) }) {
-			continue
-		}
-		if x.Readable {
-			err := db.QueryRowContext(ctx, "SELECT NOT EXISTS ("+trust.Tables(fmt.Sprintf("ARRAY[%d::pg_catalog.oid]", x.Table))+")").Scan(&x.Readable)
+		if _, known := readable[x.Table]; !known && x.Readable {
+			var trusted bool
+			err := db.QueryRowContext(ctx, "SELECT NOT EXISTS ("+trust.Tables(fmt.Sprintf("ARRAY[%d::pg_catalog.oid]", x.Table))+")").Scan(&trusted)
 			if err != nil {
 				return err
 			}
+			readable[x.Table] = trusted
 		}
-		var kinds []string // of rows
-		if x.Kind != "" && x.Readable {
-			err := readJSON(ctx, db, &kinds, "SELECT json_agg(DISTINCT kind)::text FROM (SELECT t."+x.Kind+" AS kind FROM "+x.Name+" t WHERE t."+x.Quoted+" IS NOT NULL AND t."+x.Kind+" IS NOT NULL LIMIT 1000) x")
-			if err != nil {
-				return err
-			}
+		x.Readable = x.Readable && readable[x.Table]
+		unsure, err := m.checkCandidate(ctx, db, x, listed)
+		if err != nil {
+			return err
 		}
-		for _, k := range m.keys {
-			root := k.root
-			if listed != nil && listed.refersTo(k) || root.rel.OID == x.Table && root.Name == x.Column || baseTypes[root.Base] != baseTypes[x.Base] ||
-				len(k.columns) == 0 && x.Base == "int8" { // its values stay, and it has room for new ones
-				continue
+		if unsure {
+			if small[x.Name] == nil {
+				tables = append(tables, x.Name)
 			}
-			object, remedy := "column "+x.Name+"."+x.Quoted, "list it under references, or, if it doesn't refer to it, under not_references"
-			if i := slices.IndexFunc(kinds, func(kind string) bool { return namedAfter(afterSeparators.ReplaceAllString(kind, ""), root.rel.Plain) }); i >= 0 {
-				m.problem(object, "seems to refer to %s by its rows with %s, and would keep its old keys", remedy+"; in references, set where to "+x.Kind+" = "+literal(kinds[i]), root.rel.Name, literal(kinds[i]))
-				continue
-			}
-			found := x.Table != root.rel.OID && namedAfter(x.Column, root.rel.Plain)
-			if found && x.Readable && !x.Array {
-				err := db.QueryRowContext(ctx, "SELECT count(*) = 0 OR bool_or(EXISTS (SELECT FROM ONLY "+root.rel.Name+" p WHERE p."+root.Quoted+" = x.v"+root.collate()+
-					")) FROM (SELECT t."+x.Quoted+" AS v FROM "+x.Name+" t WHERE t."+x.Quoted+" IS NOT NULL LIMIT 1000) x").Scan(&found)
-				if err != nil {
-					return err
-				}
-			}
-			if found {
-				m.problem(object, "seems to refer to %s without a foreign key, and would keep its old keys", remedy, root.rel.Name)
-				break
-			}
+			small[x.Name] = append(small[x.Name], x.Quoted)
 		}
 	}
+	for _, table := range tables {
+		m.note("table "+table, "has numbers in the range of keys in %s", "if one of these columns refers to a key, list it under references: it would keep its old keys", strings.Join(small[table], ", "))
+	}
 	return nil
+}
+
+// checkCandidate adds a problem if a column refers to a key. It reports whether small integers leave
+// that open.
+func (m *model) checkCandidate(ctx context.Context, db querier, x candidate, listed *column) (unsure bool, err error) {
+	object := "column " + x.Name + "." + x.Quoted
+	if slices.ContainsFunc(m.problems, func(p Problem) bool { return p.Object == object }) ||
+		slices.ContainsFunc(m.relations, func(r *relation) bool { return r.Partition && r.Root == x.Name }) {
+		return false, nil // it is refused already
+	}
+	var kinds []string // of rows
+	if x.Kind != "" && x.Readable {
+		err := readJSON(ctx, db, &kinds, "SELECT json_agg(DISTINCT kind)::text FROM (SELECT t."+x.Kind+" AS kind FROM "+x.Name+" t WHERE t."+x.Quoted+" IS NOT NULL AND t."+x.Kind+" IS NOT NULL LIMIT 1000) x")
+		if err != nil {
+			return false, err
+		}
+	}
+	for _, k := range m.keys {
+		root := k.root
+		if root == nil || listed != nil && listed.refersTo(k) || root.rel.OID == x.Table && root.Name == x.Column || !x.comparable(k) ||
+			len(k.columns) == 0 && x.Base == "int8" { // its values stay, and it has room for new ones
+			continue
+		}
+		remedy := "list it under references, or, if it doesn't refer to it, under not_references"
+		if i := slices.IndexFunc(kinds, func(kind string) bool { return namedAfter(afterSeparators.ReplaceAllString(kind, ""), root.rel.Plain) }); i >= 0 {
+			m.problem(object, "seems to refer to %s by its rows with %s, and would keep its old keys", remedy+"; in references, set where to "+x.Kind+" = "+literal(kinds[i]), root.rel.Name, literal(kinds[i]))
+			continue
+		}
+		named := x.Table != root.rel.OID && namedAfter(x.Column, root.rel.Plain)
+		if !x.Readable || x.Array {
+			if named && baseTypes[x.Base] == baseTypes[root.Base] {
+				m.problem(object, "seems to refer to %s without a foreign key, and would keep its old keys", remedy, root.rel.Name)
+				return false, nil
+			}
+			continue
+		}
+		v, err := k.compare(ctx, db, x)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case v.proofs > 0:
+			m.problem(object, "has keys of %s in %d of %d values that were read, and would keep its old keys", remedy, root.rel.Name, v.proofs, v.values)
+			return false, nil
+		case named && (v.values == 0 && baseTypes[x.Base] == baseTypes[root.Base] || v.keys > 0):
+			m.problem(object, "seems to refer to %s without a foreign key, and would keep its old keys", remedy, root.rel.Name)
+			return false, nil
+		case v.values > 0 && v.keys == v.values && !x.Own:
+			unsure = true
+		}
+	}
+	return unsure, nil
+}
+
+// A comparison counts values of a column that were read, how many are keys, and how many of these are
+// no small integers.
+type comparison struct{ values, keys, proofs int64 }
+
+// compare reads up to some 2,000 values: the first ones of the table, and others of random pages.
+func (k *key) compare(ctx context.Context, db querier, x candidate) (v comparison, err error) {
+	sample := "(SELECT t." + x.Quoted + " AS v FROM " + x.Name + " t WHERE t." + x.Quoted + " IS NOT NULL LIMIT 1000)"
+	if x.Rows > 10_000 {
+		sample += fmt.Sprintf(" UNION ALL (SELECT t.%s FROM %s t TABLESAMPLE SYSTEM (%f) REPEATABLE (1) WHERE t.%[1]s IS NOT NULL LIMIT 1000)", x.Quoted, x.Name, 100*10_000/x.Rows)
+	}
+	value, small := "x.v", "false"
+	if baseTypes[x.Base] != baseTypes[k.root.Base] {
+		value = k.parse(value)
+	}
+	if baseTypes[k.root.Base] == "integer" {
+		small = "coalesce(" + value + " BETWEEN -2147483648 AND 2147483647, true)"
+	}
+	found := "EXISTS (SELECT FROM ONLY " + k.root.rel.Name + " p WHERE p." + k.root.Quoted + " = " + value + k.root.collate() + ")"
+	err = db.QueryRowContext(ctx, "SELECT count(*), count(*) FILTER (WHERE found), count(*) FILTER (WHERE found AND NOT small) FROM (SELECT "+found+" AS found, "+small+" AS small FROM ("+sample+") x) y").Scan(&v.values, &v.keys, &v.proofs)
+	return v, err
+}
+
+// parse renders the key that a text contains, or NULL.
+func (k *key) parse(text string) string {
+	switch baseTypes[k.root.Base] {
+	case "uuid":
+		return "(CASE WHEN " + text + "::text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN " + text + "::text::uuid END)"
+	case "integer":
+		return "(CASE WHEN " + text + "::text ~ '^(0|-?[1-9][0-9]{0,17})$' THEN " + text + "::text::bigint END)"
+	}
+	return text
 }
 
 // afterSeparators finds what is before the name of a class, as in App\Models\Post.

@@ -2,7 +2,7 @@
 // with an ID type of package idtype. It is a module of its own; the command sortkey contains it.
 //
 // The table keeps its rows, and programs keep reading and writing them. From [Expand] to
-// [Contract], the table has both keys. Programs of the old version use the old key, and
+// [Cleanup], the table has both keys. Programs of the old version use the old key, and
 // programs of the new version the new key, on the same rows:
 //
 //	spec := rekey.Spec{Keys: []rekey.Key{{
@@ -14,9 +14,11 @@
 //	err = rekey.Backfill(ctx, db, options)             // fills them in existing rows
 //	err = rekey.Validate(ctx, db, options)             // adds indexes, foreign keys and views
 //	// Replace the programs of the old version, one by one.
-//	err = rekey.Contract(ctx, db, options)             // drops the old columns
+//	err = rekey.Contract(ctx, db, options)             // exchanges the names of the columns
+//	err = rekey.Cleanup(ctx, db, options)              // drops the old columns
 //
-// Until Contract, [Abort] restores the tables. [ReadStatus] returns the next step. The
+// Until Contract, [Abort] restores the tables. Until Cleanup, [Undo] takes Contract back, and
+// [AddReference] maps a column that was missed. [ReadStatus] returns the next step. The
 // command sortkey rekey does all of this, and docs/rekey.md is the guide.
 //
 // # Two versions of a program
@@ -24,12 +26,13 @@
 // The new columns are named after the old ones: rekey_id is the new key beside id. A
 // program of the new version doesn't need these names. [Validate] creates a schema with
 // a view of each table, in which the new columns have the names of the old ones. A
-// program of the new version puts this schema first in its search_path. [Contract]
-// renames the columns of one table after another, and then drops the views, so that a
-// program of the new version needs no second release.
+// program of the new version puts this schema first in its search_path. [Contract] exchanges the
+// names of the columns, and [Cleanup] drops the views, so that a program of the new version needs no
+// second release.
 //
 // Triggers keep both keys equal: a statement that sets a reference by one key sets it by
-// the other key, too. Triggers of the application see the old keys until [Contract].
+// the other key, too. Triggers of the application see the old keys until [Contract], and the new
+// ones afterwards.
 //
 // # Who is the authority
 //

@@ -23,6 +23,7 @@ type relation struct {
 	Temporary   bool
 	Distributed bool // by Citus, or replicated to its workers
 	Rows        float64
+	Attributes  int    // columns, with dropped ones
 	Identity    string // pg_class.relreplident
 	Owner       string // quoted
 	columns     []*column
@@ -33,6 +34,9 @@ type relation struct {
 	// fires even for session_replication_role replica.
 	Triggers, AlwaysTriggers bool
 	times                    []timeColumn
+	// swapped means that the columns with the new keys have the names of the old ones, as between
+	// contract and cleanup.
+	swapped bool
 }
 
 // quotedPlain returns the name of the view for programs of the new version.
@@ -67,14 +71,32 @@ type column struct {
 	Generated string
 	Default   string
 	Sequence  string // of a serial or identity column, qualified
-	Target    *int   // statistics target
-	Options   []string
-	Comment   string
-	Grants    []grant
-	key       *key // its own, or the first one that it refers to
-	root      bool
-	targets   []target // of a reference
-	fresh     string   // quoted name of the new column
+	// SequenceOptions and SequenceGrants create the sequence again.
+	SequenceOptions string
+	SequenceGrants  []string
+
+	Settings string // statements that set its statistics target and its number of distinct values
+	Comment  string
+	Grants   []grant
+	key      *key // its own, or the first one that it refers to
+	root     bool
+	targets  []target // of a reference
+	fresh    string   // quoted name of the new column until contract, and of the old one afterwards
+}
+
+// old and new return the quoted names of the columns with the old and with the new keys.
+func (c *column) old() string {
+	if c.rel.swapped {
+		return c.fresh
+	}
+	return c.Quoted
+}
+
+func (c *column) new() string {
+	if c.rel.swapped {
+		return c.Quoted
+	}
+	return c.fresh
 }
 
 func (c *column) String() string { return "column " + c.rel.Name + "." + c.Quoted }
@@ -95,6 +117,7 @@ type key struct {
 	format  format
 	oldExpr string // SQL expression for an old key
 	times   *timeColumn
+	untimed bool // Times are wrong, which is a problem
 
 	nodeReserved bool // Node was reserved before
 }
@@ -133,7 +156,6 @@ type index struct {
 	Constraint string // quoted; empty for an index without a constraint
 	Type       string // p, u or x, of the constraint
 	Deferrable bool
-	Deferred   bool
 	Clustered  bool
 	ReplIdent  bool
 	Tablespace string // quoted; empty for the default of the database
@@ -144,9 +166,8 @@ type index struct {
 	// DefaultOps and DefaultCollations report for each key column whether its operator
 	// class, and its collation, is the default.
 	DefaultOps, DefaultCollations []bool
-	Targets                       []string // statistics targets of expressions, each as: n SET STATISTICS target
-	byText                        bool     // a type has no hash function
-	fresh                         string   // name of the index on the new column, without quotes
+	byText                        bool   // a type has no hash function
+	fresh                         string // name of the index on the new column, without quotes
 }
 
 // A dependent is another object that depends on a column that changes.
@@ -174,7 +195,8 @@ type view struct {
 	Comment    string
 	Triggers   bool
 	Rules      bool
-	Groups     bool // it depends on a primary key by GROUP BY
+	Groups     bool    // it depends on a primary key by GROUP BY
+	Reads      []int64 // the tables and views of its query
 	Columns    []struct{ Column, Text, Default string }
 	Grants     []grant
 }
@@ -192,13 +214,9 @@ type check struct {
 
 // A statistic is an extended statistics object with a column that changes.
 type statistic struct {
-	OID        int64
 	Table      int64
 	Name       string // qualified and quoted
 	Definition string
-	Owner      string
-	Comment    string
-	Target     *int
 	Columns    []int
 }
 
@@ -210,6 +228,8 @@ type model struct {
 	replicaRole bool   // the role can set session_replication_role
 	keys        []*key
 	waivers     []waiver
+	literals    []string // of the Spec
+	waived      []string // the elements of literals that name an object
 	relations   []*relation
 	foreignKeys []*foreignKey
 	indexes     []*index
@@ -220,7 +240,6 @@ type model struct {
 	dependents  []dependent
 	triggers    []*trigger
 	functions   []*function
-	linked      bool     // functions work on several tables
 	path        []string // schemas of the tables
 	trustedPath []string // schemas of path in which only trusted roles can create objects
 	own         []string // schemas of the installed SQL

@@ -143,6 +143,10 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 			m.problem("table "+k.Table, "is a %s", "only ordinary tables can be rekeyed; move its rows to one, or create a new table", kinds[pk.Kind])
 			continue
 		}
+		if len(pk.Columns) == 0 {
+			m.problem("table "+k.Table, "has no primary key", "add one, or name another table")
+			continue
+		}
 		if len(pk.Columns) != 1 {
 			m.problem("table "+k.Table, "has a primary key of %d columns", "only keys of one column can be rekeyed; name the tables that the columns refer to", len(pk.Columns))
 			continue
@@ -176,12 +180,7 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 		if err != nil {
 			return err
 		}
-		none, err := r.none()
-		if err != nil {
-			m.problem("reference "+r.Table+"."+r.Column, "%v", "set none to a number or a text", err)
-			continue
-		}
-		t := target{where: r.Where, none: none}
+		t := target{where: r.Where}
 		if strings.EqualFold(strings.TrimSpace(r.Where), "true") {
 			t.where, t.all = "", true
 		}
@@ -214,8 +213,8 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 				}
 			case e.root && !c.root:
 				m.problem(c.String(), "refers to another key of the Spec", "name only the table that it refers to")
-			case !c.root && (!c.plain() || !e.plain()):
-				m.problem(c.String(), "refers to %s twice, with where or none in a reference", "remove where and none, or the other reference or foreign key", c.key.Table)
+			case !c.root && (!c.plain() || e.where != ""):
+				m.problem(c.String(), "refers to %s twice, with where in a reference", "remove where, or the other reference or foreign key", c.key.Table)
 			}
 			continue
 		}
@@ -394,7 +393,7 @@ func (m *model) readColumns(ctx context.Context, db querier, r *relation) error 
 			if a.Generated == "" && a.Identity != "a" {
 				r.settable = append(r.settable, a.Quoted)
 			}
-			if slices.Contains([]string{"timestamptz", "timestamp", "int8", "int4"}, a.Base) {
+			if slices.Contains([]string{"timestamptz", "timestamp"}, a.Base) {
 				r.times = append(r.times, timeColumn{a.Name, a.Quoted, a.Base})
 			}
 			if strings.HasPrefix(a.Name, "rekey_") {

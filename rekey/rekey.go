@@ -1,11 +1,9 @@
 package rekey
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/internal/trust"
@@ -28,19 +26,19 @@ var (
 	ErrInconsistent = errors.New("check failed")
 )
 
-// DefaultSchema is the schema of an [Options] without Schema.
-const DefaultSchema = "rekeyed"
+// Schema is the schema of the views for programs of the new version, and of the state. [Expand]
+// creates it. A database has one job, which can replace many keys.
+const Schema = "rekeyed"
 
-// A Format is the type of a new key. There is none for Spread64, which doesn't sort by time.
+// A Format is the type of a new key.
 type Format string
 
-// The formats of new keys. The first three are stored as bigint, and the others as uuid.
+// The formats of new keys. The first two are stored as bigint, and the others as uuid.
 const (
-	Snowflake   Format = "snowflake"
-	SnowflakeSI Format = "snowflake_si"
-	UID60       Format = "uid60"
-	Sno         Format = "sno"
-	UUID7       Format = "uuid7" // a [idtype.UUID] of version 7
+	Snowflake Format = "snowflake"
+	UID60     Format = "uid60"
+	Sno       Format = "sno"
+	UUID7     Format = "uuid7" // a [idtype.UUID] of version 7
 )
 
 // A Spec describes the keys to replace. All of them change in the same steps, so that
@@ -51,8 +49,11 @@ type Spec struct {
 	// with a foreign key are found by themselves.
 	References []Reference `json:"references,omitempty"`
 	// NotReferences are columns, such as orders.customer_id, that keep their values,
-	// although they have the type of a key and are named after its table.
+	// although Inspect takes them for references.
 	NotReferences []string `json:"not_references,omitempty"`
+	// Literals are objects, such as "view public.report", that compare a key with a constant, and
+	// may do so with the new keys, too.
+	Literals []string `json:"literals,omitempty"`
 }
 
 // A Key is the primary key of a table, with its replacement.
@@ -64,7 +65,7 @@ type Key struct {
 	Format Format `json:"format"`
 	// Node is the node number of the IDs that the database creates for rows that
 	// programs insert by the old key, and BackfillNode the one of the IDs of existing
-	// rows. Both are reserved for that until the table is contracted or restored; no
+	// rows. Both are reserved for that until [Cleanup] or [Abort]; no
 	// instance may use them. They differ from each other, and have the range of
 	// reserve_node. UID60 and UUID7 have no node numbers, and ignore both.
 	Node         int `json:"node"`
@@ -85,20 +86,16 @@ type Key struct {
 }
 
 // Times describes the source of the times in IDs of existing rows. IDs of existing rows
-// strictly increase with (time, old key). Set one of Column, Key and Start.
+// strictly increase with (time, old key). Set one of Column, SQL and Key, or Start alone.
 type Times struct {
-	// Column is a column of type timestamptz, of type timestamp with times in UTC, or of type
-	// bigint or integer with Units since 1970. A NULL or infinite time counts as Start, or as the
-	// first instant of the format if Start is zero.
+	// Column is a column of type timestamptz, or of type timestamp with times in UTC. A NULL or
+	// infinite time counts as Start, or as the first instant of the format if Start is zero.
 	Column string `json:"column,omitempty"`
+	// SQL is an expression of type timestamptz over columns of the row, such as
+	// to_timestamp(created_ms / 1000.0). It must be immutable. NULL counts as for Column.
+	SQL string `json:"sql,omitempty"`
 	// Key means that the old keys contain times.
 	Key KeyTimes `json:"key,omitempty"`
-	// Epoch, Unit and Shift are the layout of a KeySnowflake: key >> Shift is a time in
-	// Units since Epoch. For the default layout of idtype, Shift is 22 and Unit is 1 ms. Unit
-	// is in whole microseconds. For a Column of numbers, 0 is 1 ms.
-	Epoch time.Time     `json:"epoch,omitzero"`
-	Unit  time.Duration `json:"unit,omitempty"`
-	Shift int           `json:"shift,omitempty"`
 	// Start is the time of the first row, if no times are known.
 	Start time.Time `json:"start,omitzero"`
 }
@@ -108,15 +105,12 @@ type KeyTimes string
 
 // The forms of old keys that contain times.
 const (
-	KeyUUIDv7    KeyTimes = "uuidv7" // a uuid or a text
-	KeyUUIDv1    KeyTimes = "uuidv1" // a uuid
-	KeyULID      KeyTimes = "ulid"   // a text of 26 characters, or a uuid
-	KeyKSUID     KeyTimes = "ksuid"  // a text of 27 characters
-	KeyXID       KeyTimes = "xid"    // a text of 20 lower-case characters
-	KeySnowflake KeyTimes = "snowflake"
+	KeyUUIDv7 KeyTimes = "uuidv7" // a uuid or a text
+	KeyULID   KeyTimes = "ulid"   // a text of 26 characters, or a uuid
 )
 
-// A Reference is a column that refers to a key without a foreign key.
+// A Reference is a column that refers to a key without a foreign key. Its type can be another
+// integer type than that of the key, or a text for any key. The new column has the type of the new key.
 type Reference struct {
 	Table  string `json:"table"`
 	Column string `json:"column"` // as in the catalog, without quotes
@@ -125,18 +119,12 @@ type Reference struct {
 	// subject_type = 'Post', for the rows that refer to To. A column can have a Reference for
 	// each of several tables, each with a Where. Other rows keep their values.
 	Where string `json:"where,omitempty"`
-	// None is the value of a row that refers to no row, such as 0 or "". In the new
-	// column, it is the zero ID of the format, unless the key changes in place.
-	None any `json:"none,omitempty"`
 }
 
 // Options are the options of all steps. The zero value is valid.
 type Options struct {
 	// Config has the schema of the installed SQL. The layouts come from the installation.
 	Config migrations.Config
-	// Schema is the schema with the views for programs of the new version and the
-	// state. Empty: rekeyed. Expand creates it.
-	Schema string
 	// SearchPath is the search_path in which Inspect and Expand look up tables that the Spec names
 	// without a schema. Empty: that of the session.
 	SearchPath string
@@ -153,14 +141,7 @@ type Options struct {
 	// MaxLag pauses the backfill while a replica or a subscriber is further behind. 0: 10 s.
 	// Negative: no limit. The role needs pg_monitor to see replicas.
 	MaxLag time.Duration
-	// MaxUnarchived pauses the backfill while the server has more bytes of WAL to archive. 0: 1 GiB.
-	// Negative: no limit. The role needs pg_monitor.
-	MaxUnarchived int64
-	// MaxDead makes the backfill run at a quarter of its rate while its table has more dead rows, and
-	// twice as many as those at which autovacuum begins. 0: 5 million. Negative: no limit.
-	MaxDead int64
-	// Progress, if set, is called after each batch and each action, and once per second while
-	// an index is created. Calls don't overlap.
+	// Progress, if set, is called after each batch and each action. Calls don't overlap.
 	Progress func(Progress)
 }
 
@@ -172,19 +153,21 @@ type Progress struct {
 	Rate        float64       // rows per second since the start of this call
 	Left        time.Duration // estimated; 0: unknown
 	Done        bool          // the action is complete
-	Phase       string        // of the creation of an index, such as "building index: scanning table, 45 %"
 	Waiting     string        // the reason for a pause, such as "replica standby1 is 12s behind"
 }
 
 // A Step is a step of a rekey.
 type Step string
 
-// The steps, in order. Abort can follow each of the first three.
+// The steps, in order. Abort can follow each of the first three, and Undo can follow Contract
+// until Cleanup.
 const (
 	StepExpand   Step = "expand"
 	StepBackfill Step = "backfill"
 	StepValidate Step = "validate"
 	StepContract Step = "contract"
+	StepCleanup  Step = "cleanup"
+	StepUndo     Step = "undo"
 	StepAbort    Step = "abort"
 )
 
@@ -213,7 +196,7 @@ type Table struct {
 // A Column is a column that changes: a key, or a reference to one.
 type Column struct {
 	Name    string `json:"name"`     // without quotes
-	NewName string `json:"new_name"` // of the new column until Contract
+	NewName string `json:"new_name"` // of the new column until Contract, and of the old one afterwards
 	OldType string `json:"old_type"`
 	NewType string `json:"new_type"`
 	To      string `json:"to"` // for a reference, the tables that it refers to, separated by commas
@@ -234,7 +217,7 @@ func (p Problem) String() string {
 // An Action is a part of a step, with the SQL that it runs.
 type Action struct {
 	Step  Step     `json:"step"`
-	Kind  string   `json:"kind"` // ddl, end, index, backfill, check or trial
+	Kind  string   `json:"kind"` // ddl, swap, end, index, backfill, check or trial
 	Title string   `json:"title"`
 	SQL   []string `json:"sql"`
 	// Index is the name of the index of a CREATE INDEX CONCURRENTLY, schema-qualified.
@@ -249,29 +232,20 @@ type Status struct {
 	Step, Next Step
 	// Action is the title of the action of an incomplete step that runs next.
 	Action string
-	// Actions are the actions left, in the order of the steps. The last ones belong to abort.
+	// Actions are the actions left, in the order of the steps. The last ones belong to Undo and Abort.
 	Actions []Action
+	// Findings are problems, such as a disabled trigger, with the remedy.
+	Findings []string
 	// StartedAt and UpdatedAt are times of the server.
 	StartedAt, UpdatedAt time.Time
 }
 
-func (o Options) schema() string {
-	if o.Schema == "" {
-		return DefaultSchema
-	}
-	return o.Schema
-}
-
 func (o Options) withDefaults() (Options, error) {
-	o.Schema = o.schema()
-	if err := (migrations.Config{Schema: o.Schema}).Validate(); err != nil {
-		return o, fmt.Errorf("rekey: Options.Schema: %s", strings.TrimPrefix(err.Error(), "migrations: Config.Schema: "))
-	}
 	if o.Config.Schema == "" {
 		o.Config.Schema = migrations.DefaultSchema
 	}
-	if o.Schema == o.Config.Schema {
-		return o, fmt.Errorf("rekey: Options.Schema: %q is the schema of the SQL functions; choose a name that no schema has", o.Schema)
+	if o.Config.Schema == Schema {
+		return o, fmt.Errorf("rekey: Options.Config: schema %s is the one of the views; install the SQL functions in another schema", Schema)
 	}
 	for _, d := range []struct {
 		name    string
@@ -292,7 +266,6 @@ func (o Options) withDefaults() (Options, error) {
 	if o.MaxLag == 0 {
 		o.MaxLag = 10 * time.Second
 	}
-	o.MaxUnarchived, o.MaxDead = cmp.Or(o.MaxUnarchived, 1<<30), cmp.Or(o.MaxDead, 5_000_000)
 	if o.Pause < 0 || o.Pause >= 1 {
 		return o, fmt.Errorf("rekey: Options.Pause: %v is out of range; want 0 to below 1", o.Pause)
 	}

@@ -24,18 +24,17 @@ type fill struct {
 
 // milliseconds renders the time of a row in Unix milliseconds.
 func (k *key) milliseconds(alias string) string {
-	column := alias + "." + k.root.Quoted
-	if form, ok := keyForms[k.Times.Key]; ok {
-		return form.milliseconds(k, column)
+	if k.Times.Key != "" {
+		return keyForms[k.Times.Key].milliseconds(k, alias+"."+k.root.old())
 	}
-	if k.times == nil {
+	if !k.timed() {
 		return fmt.Sprintf("%d::bigint", k.start().UnixMilli())
-	}
-	if k.times.numeric() {
-		return fmt.Sprintf("floor(%s::numeric * %d / 1000)::bigint", k.timeOf(alias), k.Times.unit())
 	}
 	return "floor(extract(epoch FROM " + k.timeOf(alias) + ") * 1000)::bigint"
 }
+
+// timed reports whether the rows have times of their own outside of their keys.
+func (k *key) timed() bool { return k.times != nil || k.Times.SQL != "" }
 
 // start returns the time of rows without a time.
 func (k *key) start() time.Time {
@@ -45,35 +44,33 @@ func (k *key) start() time.Time {
 	return k.Times.Start
 }
 
-// timeOf renders the column with the time of a row. It can become infinite after expand.
+// timeOf renders the time of a row. It can become infinite after expand.
 func (k *key) timeOf(alias string) string {
-	column := k.times.Quoted
-	if alias != "" {
-		column = alias + "." + column
-	}
-	if k.times.numeric() {
-		return fmt.Sprintf("coalesce(%s, %d)", column, k.start().UnixMicro()/k.Times.unit())
+	value, kind := "("+k.Times.SQL+")", "timestamptz" // only one relation has columns where it is used
+	if k.times != nil {
+		value, kind = k.times.Quoted, k.times.Type
+		if alias != "" {
+			value = alias + "." + value
+		}
 	}
 	layout := "2006-01-02 15:04:05.999999+00"
-	if k.times.Type == "timestamp" {
+	if kind == "timestamp" {
 		layout = strings.TrimSuffix(layout, "+00")
 	}
-	return "(CASE WHEN isfinite(" + column + ") THEN " + column + " ELSE '" + k.start().UTC().Format(layout) + "'::" + k.times.Type + " END)"
+	return "(CASE WHEN isfinite(" + value + ") THEN " + value + " ELSE '" + k.start().UTC().Format(layout) + "'::" + kind + " END)"
 }
 
 // order renders the expressions that determine the order of IDs. The last one is the key.
 func (k *key) order(alias string) []string {
-	column := k.root.Quoted
+	column := k.root.old()
 	if alias != "" {
 		column = alias + "." + column
 	}
-	switch form := keyForms[k.Times.Key]; {
+	switch {
 	case k.byBytes():
 		return []string{column + ` COLLATE "C"`}
-	case k.times != nil:
+	case k.timed():
 		return []string{k.timeOf(alias), column}
-	case form.sorts != nil:
-		return []string{form.sorts(column), column}
 	}
 	return []string{column}
 }
@@ -83,8 +80,8 @@ func (k *key) momentType() string {
 	switch {
 	case k.times != nil:
 		return k.times.Type
-	case keyForms[k.Times.Key].sorts != nil:
-		return "bigint"
+	case k.Times.SQL != "":
+		return "timestamptz"
 	}
 	return ""
 }
@@ -97,7 +94,7 @@ func (k *key) needsIndex() bool { return k.momentType() != "" || k.byBytes() }
 // after the previous row's if that is later. So IDs have the order of the rows.
 //
 // The update sets references, too, if their keys are done.
-func (m *model) fillKeys(k *key, done []*key, schema string) string {
+func (m *model) fillKeys(k *key, done []*key) string {
 	r, f := k.root.rel, k.format
 	order := k.order("t")
 	after := []string{"$1::text::" + k.root.Type}
@@ -113,44 +110,46 @@ func (m *model) fillKeys(k *key, done []*key, schema string) string {
 	if f.pool == "" && !f.random {
 		// Without node numbers, an ID of a time since expand could equal a new ID.
 		id = fmt.Sprintf("CASE WHEN slot / %d * %d + %d < (SELECT floor(extract(epoch FROM started_at) * 1000) FROM %s) THEN %s ELSE %s END",
-			f.perUnit, f.unitMS, f.epochMS, stateTable(schema), id, k.nextID(""))
+			f.perUnit, f.unitMS, f.epochMS, stateTable(), id, k.nextID(""))
 	}
-	sets := []string{k.root.fresh + " = s.id"}
+	// A row that programs referred to before the triggers saw it has its new key already.
+	sets := []string{k.root.new() + " = coalesce((SELECT p.new_key::" + f.sqlType + " FROM " + pendingTable() + " p WHERE p.key = " + strconv.Itoa(k.n) +
+		" AND p.old_key = s.k::text COLLATE \"C\"), s.id)"}
 	for _, c := range r.columns {
 		for _, other := range done {
 			if c.key == other && !c.root && c.plain() {
 				// If a program has changed the reference since the batch began, its trigger has set
 				// the new key, and the lookup might not see the row that it refers to.
-				sets = append(sets, c.fresh+" = coalesce(t."+c.fresh+", "+m.lookup(c, "t", schema)+")")
+				sets = append(sets, c.new()+" = coalesce(t."+c.new()+", "+m.lookup(c, "t")+")")
 			}
 		}
 	}
-	return query("fill keys", values{"key": k.root.Quoted, "moment": moment, "ms": k.milliseconds("t"), "epoch": f.epochMS, "unit": f.unitMS, "per_unit": f.perUnit,
-		"order": strings.Join(order, ", "), "table": r.Name, "fresh": k.root.fresh, "after": strings.Join(after, ", "), "sets": strings.Join(sets, ", "), "id": id})
+	return query("fill keys", values{"key": k.root.old(), "moment": moment, "ms": k.milliseconds("t"), "epoch": f.epochMS, "unit": f.unitMS, "per_unit": f.perUnit,
+		"order": strings.Join(order, ", "), "table": r.Name, "fresh": k.root.new(), "after": strings.Join(after, ", "), "sets": strings.Join(sets, ", "), "id": id})
 }
 
 // equals renders the condition for the row of a key that a reference refers to, for aliases
 // of both tables.
 func (c *column) equals(k *key, root, reference string) string {
-	return root + "." + k.root.Quoted + " = " + reference + "." + c.Quoted + k.root.collate()
+	return root + "." + k.root.old() + " = " + c.value(k, reference) + k.root.collate()
 }
 
 // lookup renders the new value of a reference. A reference without a foreign key can refer to
 // a row that was deleted.
-func (m *model) lookup(c *column, alias, schema string) string {
+func (m *model) lookup(c *column, alias string) string {
 	return c.newValue(alias, func(t target) string {
 		root := t.key.root
-		found := "(SELECT p." + root.fresh + " FROM ONLY " + root.rel.Name + " p WHERE " + c.equals(t.key, "p", alias) + ")"
+		found := "(SELECT p." + root.new() + " FROM ONLY " + root.rel.Name + " p WHERE " + c.equals(t.key, "p", alias) + ")"
 		if !m.loose(c) {
 			return found
 		}
-		return "coalesce(" + found + ", (SELECT d.new_key::" + t.key.format.sqlType + " FROM " + pendingTable(schema) + " d WHERE " + c.pair(t.key, "d", alias) + "))"
+		return "coalesce(" + found + ", (SELECT d.new_key::" + t.key.format.sqlType + " FROM " + pendingTable() + " d WHERE " + c.pair(t.key, "d", alias) + "))"
 	})
 }
 
 // pair renders the condition for the pair of a reference's key.
 func (c *column) pair(k *key, pending, reference string) string {
-	return pending + ".key = " + strconv.Itoa(k.n) + " AND " + pending + ".old_key = " + reference + "." + c.Quoted + `::text COLLATE "C"`
+	return pending + ".key = " + strconv.Itoa(k.n) + " AND " + pending + ".old_key = (" + c.value(k, reference) + `)::text COLLATE "C"`
 }
 
 // loose reports whether a reference has no foreign key.
@@ -160,33 +159,31 @@ func (m *model) loose(c *column) bool {
 
 // left renders a query for whether rows have no new key.
 func (k *key) left() string {
-	return "SELECT EXISTS (SELECT FROM ONLY " + k.root.rel.Name + " t WHERE t." + k.root.fresh + " IS NULL)"
+	return "SELECT EXISTS (SELECT FROM ONLY " + k.root.rel.Name + " t WHERE t." + k.root.new() + " IS NULL)"
 }
 
 // fillInPlace renders a batch of the backfill of a key that keeps its values.
 func (k *key) fillInPlace() string {
 	c := k.root
-	return query("fill in place", values{"table": c.rel.Name, "fresh": c.fresh, "key": c.Quoted})
+	return query("fill in place", values{"table": c.rel.Name, "fresh": c.new(), "key": c.old()})
 }
 
 // fillReferences renders a batch of the backfill of a table's references, and a query for
-// whether rows are left. A batch corrects new keys, too: a transaction with a snapshot from
-// before expand may have referred to a row that it didn't see.
-func (m *model) fillReferences(r *relation, schema string) (batch, left string) {
-	var sets, conditions, missing, complete []string
+// whether rows are left. It leaves keys that are set.
+func (m *model) fillReferences(r *relation) (batch, left string) {
+	var sets, missing, complete []string
 	for _, c := range r.columns {
 		if c.root {
 			continue
 		}
-		lookup := m.lookup(c, "t", schema)
-		sets = append(sets, c.fresh+" = coalesce("+lookup+", t."+c.fresh+")")
-		conditions = append(conditions, "t."+c.Quoted+" IS NOT NULL AND (t."+c.fresh+" IS NULL OR t."+c.fresh+" <> "+lookup+")")
-		missing = append(missing, "t."+c.Quoted+" IS NOT NULL AND t."+c.fresh+" IS NULL")
-		complete = append(complete, "(t."+c.Quoted+" IS NULL OR t."+c.fresh+" IS NOT NULL)")
+		sets = append(sets, c.new()+" = coalesce(t."+c.new()+", "+m.lookup(c, "t")+")")
+		missing = append(missing, "t."+c.old()+" IS NOT NULL AND t."+c.new()+" IS NULL")
+		complete = append(complete, "(t."+c.old()+" IS NULL OR t."+c.new()+" IS NOT NULL)")
 	}
 	if len(sets) == 0 {
 		return "", ""
 	}
-	batch = query("fill references", values{"table": r.Name, "sets": strings.Join(sets, ", "), "wrong": strings.Join(conditions, " OR "), "complete": strings.Join(complete, " AND ")})
-	return batch, "SELECT EXISTS (SELECT FROM ONLY " + r.Name + " t WHERE " + strings.Join(missing, " OR ") + ")"
+	wrong := strings.Join(missing, " OR ")
+	batch = query("fill references", values{"table": r.Name, "sets": strings.Join(sets, ", "), "wrong": wrong, "complete": strings.Join(complete, " AND ")})
+	return batch, "SELECT EXISTS (SELECT FROM ONLY " + r.Name + " t WHERE " + wrong + ")"
 }

@@ -1,122 +1,245 @@
 package rekey
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// contract renders the actions of contract. Each locks a single table, except for foreign
-// keys, for tables that refer to each other in a circle, and if functions work on several
-// tables. A table comes before the tables that it refers to, since its triggers need their old
-// keys. The views of the job stay until
-// the tables have the names of their columns.
-func (m *model) contract(o Options) []action {
-	step := plan{step: StepContract}
-	add := func(kind, title string, objects *objects, sql ...string) {
-		step.add(kind, title, sql...).Objects = objects
-	}
-	if len(m.relations) > 0 {
-		add(kindCheck, compareKeys, nil, m.rowChecks(o)...)
-		add(kindCheck, "look for new objects on the old columns", nil, m.dependentCheck(), m.schemaCheck(o), m.publicationCheck())
-	}
-	if sql := m.privilegeChecks(o); len(sql) > 0 {
-		add(kindCheck, "check the privileges", nil, sql...)
-	}
-	groups := m.childrenFirst()
-	if m.linked {
-		// While some tables have new keys and others old ones, functions that work on both would
-		// fail, or find no rows.
-		groups = [][]*relation{slices.Concat(groups...)}
-	}
-	for _, group := range groups {
-		if sql := m.trial(group, o); sql != nil {
-			add(kindTrial, "try the triggers of "+strings.Join(relationNames(group), ", "), nil, sql...)
-		}
-	}
-	for _, f := range m.changedForeignKeys() {
-		r := m.relation(f.Table)
-		sql := append(m.lockBoth(f), "ALTER TABLE "+r.Name+" DROP CONSTRAINT "+f.Name, "ALTER TABLE "+r.Name+" RENAME CONSTRAINT "+freshConstraint(f.Name)+" TO "+f.Name)
-		if f.Deferrable && !strings.Contains(f.Definition, deferred) {
-			sql = append(sql, "ALTER TABLE "+r.Name+" ALTER CONSTRAINT "+f.Name+" DEFERRABLE INITIALLY IMMEDIATE")
-		}
-		add(kindDDL, "replace foreign key "+f.Name+" of "+r.Name, m.objects(r), append(sql, comment("CONSTRAINT "+f.Name+" ON "+r.Name, f.Comment)...)...)
-	}
-	views := &objects{Views: each(m.views, func(v *view) string { return v.Name })}
-	if len(m.views) > 0 {
-		add(kindDDL, "point views at the new columns", views, m.replaceViews(append([]string{o.Schema}, m.path...))...)
-	}
-	for _, group := range groups {
-		names := relationNames(group)
-		sql := lock(allPrograms, names...)
-		for _, r := range group {
-			sql = append(sql, m.replaceColumns(r)...)
-		}
-		sql = append(sql, m.recompile(group)...)
-		add(kindDDL, "replace the old columns of "+strings.Join(names, ", "), m.objects(group...), sql...)
-	}
-	if len(m.views) > 0 {
-		add(kindDDL, "point views at the tables", views, m.replaceViews(m.path)...)
-	}
-	if len(m.relations) > 0 {
-		for _, v := range reversed(m.jobViews(o)) {
-			add(kindDDL, "drop view "+v, nil, "DROP VIEW IF EXISTS "+v)
-		}
-	}
-	for _, k := range m.keys {
-		if len(k.columns) > 0 || !k.hasDefault() {
-			continue // an InPlace key whose columns stay
-		}
-		r := k.root.rel
-		sql := lock(allPrograms, r.Name)
-		if k.root.Identity != "" {
-			sql = append(sql, "ALTER TABLE "+r.Name+" ALTER COLUMN "+k.root.Quoted+" DROP IDENTITY")
-		}
-		sql = append(sql, "ALTER TABLE "+r.Name+" ALTER COLUMN "+k.root.Quoted+" SET DEFAULT "+k.newDefault())
-		if k.root.Identity == "" && k.root.Sequence != "" && len(m.sequenceUsers(k.root)) == 0 {
-			sql = append(sql, "DROP SEQUENCE "+k.root.Sequence)
-		}
-		oid := strconv.FormatInt(r.OID, 10)
-		add(kindDDL, "replace the default of "+r.Name+"."+k.root.Quoted, &objects{Tables: []string{oid}, Columns: []string{oid + "." + k.root.Name}}, sql...)
-	}
-	sql := m.comments()
-	for _, n := range m.nodes() {
-		if !n.keep {
-			sql = append(sql, fmt.Sprintf("SELECT %s.unreserve_node(%s, %d, greatest(clock_timestamp(), %s))", o.Config.Schema, literal(n.pool), n.number, cmp.Or(n.last, "NULL")))
-		}
-	}
-	add(kindEnd, "drop schema "+o.Schema, nil, append(sql, m.dropJob(o)...)...)
-	return step.list
+// A group has tables that contract changes in one transaction, since a function or a view works on
+// several of them, and the views of these tables, each after the views that it reads.
+type group struct {
+	tables []*relation
+	views  []*view
 }
 
-// comments renders the statements that record the format of bigint columns without a default
-// that shows it. sortkey audit reads the comments.
-func (m *model) comments() (sql []string) {
-	for _, r := range m.relations {
-		for _, c := range r.columns {
-			if c.key.format.sqlType == "bigint" && !(c.root && c.key.hasDefault()) {
-				sql = append(sql, comment("COLUMN "+r.Name+"."+c.Quoted, strings.TrimLeft(c.Comment+"\nsortkey: "+string(c.key.Format), "\n"))...)
+func (g group) objects(m *model) *objects {
+	o := m.objects(g.tables...)
+	o.Views = each(g.views, func(v *view) string { return v.Name })
+	return o
+}
+
+// groups returns the tables in groups.
+func (m *model) groups() (list []group) {
+	parent := map[string]string{} // a table or a view of the same group, by name
+	var find func(name string) string
+	find = func(name string) string {
+		if p, ok := parent[name]; ok {
+			return find(p)
+		}
+		return name
+	}
+	join := func(names []string) {
+		for _, name := range names {
+			if a, b := find(names[0]), find(name); a != b {
+				parent[a] = b
 			}
 		}
 	}
-	return sql
+	for _, v := range m.views {
+		names := []string{v.Name}
+		for _, oid := range v.Reads {
+			if r := m.relation(oid); r != nil {
+				names = append(names, r.Name)
+			}
+			for _, other := range m.views {
+				if other.OID == oid {
+					names = append(names, other.Name)
+				}
+			}
+		}
+		join(names)
+	}
+	for _, f := range m.functions {
+		uses := each(m.allUses(f), func(u use) string { return u.relation })
+		join(uses)
+		for _, t := range m.triggers {
+			if t.Function == f.OID && len(uses) > 0 {
+				join(append([]string{m.relation(t.Table).Name}, uses...))
+			}
+		}
+	}
+	for _, r := range m.relations {
+		i := slices.IndexFunc(list, func(g group) bool { return find(g.tables[0].Name) == find(r.Name) })
+		if i < 0 {
+			i, list = len(list), append(list, group{})
+		}
+		list[i].tables = append(list[i].tables, r)
+	}
+	for _, v := range m.views {
+		for i := range list {
+			if find(list[i].tables[0].Name) == find(v.Name) {
+				list[i].views = append(list[i].views, v)
+			}
+		}
+	}
+	return list
 }
 
-func (k *key) newDefault() string { return k.with(k.format.next, k.Node, "", "") }
+// contract renders the actions of contract. They exchange the names of the columns, one group of
+// tables after another. The functions of the triggers get the other names in the same transaction,
+// and go on keeping both keys, so the groups are independent of each other.
+func (m *model) contract(o Options) []action {
+	step := plan{step: StepContract}
+	if len(m.relations) > 0 {
+		step.add(kindCheck, compareKeys, m.rowChecks()...)
+		step.add(kindCheck, "look for new objects on the columns", m.dependentCheck(false), m.schemaCheck(), m.publicationCheck())
+	}
+	if sql := m.privilegeChecks(o); len(sql) > 0 {
+		step.add(kindCheck, "check the privileges", sql...)
+	}
+	groups := m.groups()
+	for i, g := range groups {
+		step.add(kindTrial, "try the new columns of "+strings.Join(relationNames(g.tables), ", "), m.trial(g)...).Swap = i
+	}
+	for _, g := range groups {
+		a := step.add(kindSwap, "exchange the columns of "+strings.Join(relationNames(g.tables), ", "), m.swap(g, true)...)
+		a.Objects, a.Check = g.objects(m), m.readers(g)
+	}
+	for _, k := range m.stayed() {
+		step.add(kindSwap, "replace the default of "+k.root.rel.Name+"."+k.root.Quoted, append(lock(allPrograms, k.root.rel.Name), k.replaceDefault()...)...).Objects = k.objects()
+	}
+	return step.list
+}
 
-// dependentCheck renders a query for objects that have come to depend on old columns since
-// inspect.
-func (m *model) dependentCheck() string {
-	known := each(m.dependents, func(d dependent) string { return literal(d.Identity) })
-	return query("dependent check", values{"old": m.oldColumns(), "known": strings.Join(append(known, "''"), ", ")})
+// undo renders the actions that take contract back, in the opposite order. It has one swap for each swap
+// of contract.
+func (m *model) undo() []action {
+	step := plan{step: StepUndo}
+	if len(m.relations) > 0 {
+		for _, r := range m.relations {
+			r.swapped = true
+		}
+		step.add(kindCheck, compareKeys, m.rowChecks()...)
+		for _, r := range m.relations {
+			r.swapped = false
+		}
+		step.add(kindCheck, "look for new objects on the columns", m.dependentCheck(true))
+	}
+	for _, k := range slices.Backward(m.stayed()) {
+		step.add(kindSwap, "restore the default of "+k.root.rel.Name+"."+k.root.Quoted, append(lock(allPrograms, k.root.rel.Name), k.restoreDefault()...)...).Objects = k.objects()
+	}
+	for _, g := range slices.Backward(m.groups()) {
+		a := step.add(kindSwap, "give the old columns of "+strings.Join(relationNames(g.tables), ", ")+" their names", m.swap(g, false)...)
+		a.Objects, a.Check = g.objects(m), m.readers(g)
+	}
+	return step.list
+}
+
+// swap renders the statements that exchange the names of the columns of tables, and of their
+// indexes and constraints, and create the views again, which name the columns.
+func (m *model) swap(g group, forward bool) []string {
+	sql := lock(allPrograms, relationNames(g.tables)...)
+	if len(g.views) > 0 {
+		sql = append(sql, "DROP VIEW "+strings.Join(reversed(each(g.views, func(v *view) string { return v.Name })), ", "))
+	}
+	for _, r := range g.tables {
+		r.swapped = forward
+		sql = append(sql, script("exchange", values{"table": r, "forward": forward,
+			"indexes":      filter(m.changed, func(x *index) bool { return x.Table == r.OID }),
+			"checks":       m.checksOf(r),
+			"foreign_keys": filter(m.changedForeignKeys(), func(f *foreignKey) bool { return f.Table == r.OID })})...)
+	}
+	sql = append(sql, m.functionSQL(g.tables...)...)
+	for _, r := range g.tables {
+		r.swapped = false
+	}
+	if len(g.views) > 0 {
+		sql = append(sql, "SET LOCAL search_path = "+strings.Join(m.path, ", "))
+		for _, v := range g.views {
+			sql = append(sql, m.createView(v, v.schema(), true)...)
+		}
+		sql = append(sql, "SET LOCAL search_path = pg_catalog")
+	}
+	return append(sql, m.recompile(g.tables)...)
+}
+
+// readers renders a query for the views of a group that read the columns with names of rekey's, as
+// by their position.
+func (m *model) readers(g group) string {
+	if len(g.views) == 0 {
+		return ""
+	}
+	return query("readers", values{"views": sqlNames(each(g.views, func(v *view) string { return v.Name })), "columns": m.columnNames(func(c *column) string { return c.fresh })})
+}
+
+// stayed returns the keys whose columns stay, and whose default changes.
+func (m *model) stayed() []*key {
+	return filter(m.keys, func(k *key) bool { return len(k.columns) == 0 && k.hasDefault() })
+}
+
+func (k *key) objects() *objects {
+	return &objects{Tables: []string{k.root.rel.Name}, Columns: []string{k.root.rel.Name + "." + k.root.Name}}
+}
+
+// replaceDefault renders the statements that replace the default of a key whose column stays. The
+// sequence stays until cleanup. That of an identity column can't, so its state moves to another one.
+func (k *key) replaceDefault() (sql []string) {
+	column := "ALTER TABLE " + k.root.rel.Name + " ALTER COLUMN " + k.root.Quoted
+	if k.root.Identity != "" {
+		sql = []string{
+			"CREATE SEQUENCE " + k.identityName() + k.root.SequenceOptions,
+			fmt.Sprintf("SELECT setval(%s, s.last_value, s.is_called) FROM %s s", literal(k.identityName()), k.root.Sequence),
+			column + " DROP IDENTITY",
+		}
+	}
+	return append(sql, column+" SET DEFAULT "+k.newDefault())
+}
+
+func (k *key) restoreDefault() []string {
+	column := "ALTER TABLE " + k.root.rel.Name + " ALTER COLUMN " + k.root.Quoted
+	if k.root.Identity == "" {
+		return []string{column + " SET DEFAULT " + k.root.Default}
+	}
+	generated := "BY DEFAULT"
+	if k.root.Identity == "a" {
+		generated = "ALWAYS"
+	}
+	return append([]string{
+		column + " DROP DEFAULT",
+		column + " ADD GENERATED " + generated + " AS IDENTITY (SEQUENCE NAME " + k.root.Sequence + k.root.SequenceOptions + ")",
+		fmt.Sprintf("SELECT setval(%s, s.last_value, s.is_called) FROM %s s", literal(k.root.Sequence), k.identityName()),
+		"DROP SEQUENCE " + k.identityName(),
+	}, k.root.SequenceGrants...)
+}
+
+// identityName returns the sequence that keeps the state of an identity column from contract on.
+func (k *key) identityName() string { return fmt.Sprintf("%s.identity_%d", Schema, k.n) }
+
+// dependentCheck renders a query for objects that depend on the columns and that the plan doesn't
+// know. They would stay with the wrong column, or be lost.
+func (m *model) dependentCheck(swapped bool) string {
+	visible := m.columnNames(func(c *column) string { return c.Quoted })
+	hidden := m.columnNames(func(c *column) string { return c.fresh })
+	return query("dependent check", values{"visible": visible, "hidden": hidden, "schema": Schema,
+		"known": sqlNames(append(each(m.dependents, func(d dependent) string { return d.Identity }), m.ownIdentities(swapped)...))})
+}
+
+// ownIdentities returns the objects of rekey, and of the old columns, that depend on columns.
+func (m *model) ownIdentities(swapped bool) (list []string) {
+	if swapped {
+		// The primary key stays with the old column, and its sequence and default.
+		for _, x := range m.changed {
+			if x.Type == "p" {
+				list = append(list, "index "+m.relation(x.Table).Schema+"."+x.Name)
+			}
+		}
+		for _, r := range m.relations {
+			for _, c := range r.columns {
+				list = append(list, "default value for "+r.Name+"."+c.Quoted, "default value for "+r.Name+"."+c.fresh)
+				if c.Sequence != "" {
+					list = append(list, "sequence "+c.Sequence)
+				}
+			}
+		}
+	}
+	return list
 }
 
 // privilegeChecks renders queries for roles that would lose or gain privileges.
 func (m *model) privilegeChecks(o Options) (sql []string) {
 	if len(m.relations) > 0 {
-		sql = append(sql, m.viewPrivileges(o))
+		sql = append(sql, m.viewPrivileges())
 	}
 	for _, k := range m.keys {
 		if k.hasDefault() && k.format.creates != "" {
@@ -130,16 +253,16 @@ func (m *model) privilegeChecks(o Options) (sql []string) {
 // inserters renders a query for the roles that can insert rows now, and couldn't with the new
 // default.
 func (k *key) inserters(o Options) string {
-	return query("inserters", values{"table": k.root.rel.OID, "schema": o.Config.Schema, "creates": k.format.creates})
+	return query("inserters", values{"table": literal(k.root.rel.Name), "schema": o.Config.Schema, "creates": k.format.creates})
 }
 
 // viewPrivileges renders a query for privileges that only a table has, or only its view for
 // programs of the new version. The privileges on a table with row security apply to its view.
-func (m *model) viewPrivileges(o Options) string {
+func (m *model) viewPrivileges() string {
 	var pairs []string
 	for _, r := range m.relations {
 		if !r.RLS {
-			pairs = append(pairs, "("+literal(r.Name)+"::regclass, "+literal(o.Schema+"."+r.quotedPlain())+"::regclass)")
+			pairs = append(pairs, "("+literal(r.Name)+"::regclass, "+literal(Schema+"."+r.quotedPlain())+"::regclass)")
 		}
 	}
 	if len(pairs) == 0 {
@@ -150,55 +273,16 @@ func (m *model) viewPrivileges(o Options) string {
 
 // schemaCheck renders a query for objects of others in the schema of the job, such as a table
 // that a program of the new version has created.
-func (m *model) schemaCheck(o Options) string {
-	own := append(m.jobViews(o), jobTables(o.Schema)...)
-	names := each(own, func(name string) string { return literal(unquote(strings.TrimPrefix(name, o.Schema+"."))) })
-	return query("schema check", values{"schema": o.Schema, "own": strings.Join(names, ", ")})
+func (m *model) schemaCheck() string {
+	own := append(m.jobViews(), jobTables()...)
+	for _, k := range m.stayed() {
+		own = append(own, k.identityName())
+	}
+	names := each(own, func(name string) string { return literal(unquote(strings.TrimPrefix(name, Schema+"."))) })
+	return query("schema check", values{"schema": Schema, "own": strings.Join(names, ", ")})
 }
 
-// replaceViews renders the statements that create the views again, on the relations that a
-// search_path finds.
-func (m *model) replaceViews(path []string) []string {
-	sql := []string{
-		"DROP VIEW " + strings.Join(reversed(each(m.views, func(v *view) string { return v.Name })), ", "),
-		"SET LOCAL search_path = " + strings.Join(path, ", "),
-	}
-	for _, v := range m.views {
-		sql = append(sql, v.create(v.Name, true)...)
-		if v.Owner != m.role {
-			sql = append(sql, "ALTER VIEW "+v.Name+" OWNER TO "+v.Owner)
-		}
-	}
-	return append(sql, "SET LOCAL search_path = pg_catalog")
-}
-
-// replaceColumns renders the statements that drop the old columns of a table and give their
-// names and properties to the new ones.
-func (m *model) replaceColumns(r *relation) []string {
-	var sequences, properties []string
-	for _, c := range r.columns {
-		if c.root && c.Identity == "" && len(m.sequenceUsers(c)) > 0 {
-			sequences = append(sequences, c.Sequence)
-		}
-		if n := c.NotNullAs; n != nil {
-			noInherit := ""
-			if n.NoInherit {
-				noInherit = " NO INHERIT"
-			}
-			properties = append(properties, "ADD CONSTRAINT "+n.Name+" NOT NULL "+c.Quoted+noInherit)
-		} else if c.NotNull {
-			properties = append(properties, "ALTER COLUMN "+c.Quoted+" SET NOT NULL")
-		}
-		if value := cmp.Or(c.NewDefault(), c.defaultZero()); value != "" {
-			properties = append(properties, "ALTER COLUMN "+c.Quoted+" SET DEFAULT "+value)
-		}
-	}
-	return script("replace columns", values{
-		"table": r, "role": m.role, "sequences": sequences, "properties": properties, "checks": m.checksOf(r),
-		"indexes":    filter(m.changed, func(x *index) bool { return x.Table == r.OID }),
-		"statistics": filter(m.statistics, func(s *statistic) bool { return s.Table == r.OID && m.has(s.Table, s.Columns) }),
-	})
-}
+func (k *key) newDefault() string { return k.with(k.format.next, k.Node, "", "") }
 
 func comment(object, text string) []string {
 	if text == "" {
@@ -207,59 +291,8 @@ func comment(object, text string) []string {
 	return []string{"COMMENT ON " + object + " IS " + literal(text)}
 }
 
-// dropJob renders the statements that drop the schema of the job.
-func (m *model) dropJob(o Options) (sql []string) {
-	for i := range m.relations {
-		sql = append(sql, "DROP FUNCTION IF EXISTS "+o.Schema+".fill_"+strconv.Itoa(i)+"()")
-	}
-	for _, k := range m.moved() {
-		sql = append(sql, "DROP FUNCTION "+k.newKey(o.Schema)+", "+k.oldKey(o.Schema))
-	}
-	return append(sql, "DROP TABLE "+strings.Join(jobTables(o.Schema), ", "), "DROP SCHEMA "+o.Schema)
-}
-
-// abort renders the actions of abort, which can follow any action before contract changes
-// tables. As in contract, an action locks a single table where possible. The triggers of a
-// table are dropped before the columns that they need.
-func (m *model) abort(o Options) []action {
-	step := plan{step: StepAbort}
-	add := func(kind, title string, objects *objects, sql ...string) {
-		step.add(kind, title, sql...).Objects = objects
-	}
-	if len(m.relations) > 0 {
-		add(kindCheck, "look for other objects in schema "+o.Schema, nil, m.schemaCheck(o))
-		add(kindDDL, "drop the views", nil, "DROP VIEW IF EXISTS "+strings.Join(reversed(m.jobViews(o)), ", "))
-	}
-	for _, f := range m.changedForeignKeys() {
-		r, name := m.relation(f.Table), freshConstraint(f.Name)
-		add(kindDDL, "drop foreign key "+name+" of "+r.Name, nil, append(m.lockBoth(f), "ALTER TABLE "+r.Name+" DROP CONSTRAINT IF EXISTS "+name)...)
-	}
-	for _, group := range m.childrenFirst() {
-		names := relationNames(group)
-		sql := lock(allPrograms, names...)
-		for _, r := range group {
-			sql = append(sql, script("drop triggers", r.Name)...)
-		}
-		for _, r := range group {
-			for _, k := range m.moved() {
-				if k.root.rel == r && !k.InPlace && k.needsIndex() {
-					sql = append(sql, "DROP INDEX IF EXISTS "+r.Schema+"."+ident(newName("%s_times", r.Plain)))
-				}
-			}
-			sql = append(sql, "ALTER TABLE "+r.Name+" "+strings.Join(each(r.columns, func(c *column) string { return "DROP COLUMN IF EXISTS " + c.fresh }), ", "))
-		}
-		add(kindDDL, "drop the new columns of "+strings.Join(names, ", "), m.objects(group...), sql...)
-	}
-	var sql []string
-	for _, n := range m.nodes() {
-		sql = append(sql, fmt.Sprintf("SELECT %s.unreserve_node(%s, %d)", o.Config.Schema, literal(n.pool), n.number))
-	}
-	add(kindEnd, "drop schema "+o.Schema, nil, append(sql, m.dropJob(o)...)...)
-	return step.list
-}
-
 // recompile renders statements after which sessions compile the functions again that work on
-// tables. Otherwise, their variables and queries would keep the types of the old columns.
+// tables. Otherwise, their variables and queries would keep the types of the other columns.
 func (m *model) recompile(tables []*relation) (sql []string) {
 	isTable := func(list []*relation, name string) bool {
 		return slices.Contains(relationNames(list), name)

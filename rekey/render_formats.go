@@ -11,7 +11,6 @@ import (
 // A format is a Format in an installation. Its SQL has placeholders for the arguments.
 type format struct {
 	sqlType string
-	zero    string // SQL for the zero ID
 	pool    string // of node numbers; empty for UID60 and UUID7
 	nodes   int    // size of the pool
 	next    string // SQL for an ID of now
@@ -33,36 +32,26 @@ func formats(c migrations.Config) map[Format]format {
 	}
 	all := map[Format]format{
 		Snowflake: {
-			sqlType: "bigint", zero: "0", pool: "snowflake", nodes: 1 << (snowflake.DatacenterBits + snowflake.WorkerBits),
+			sqlType: "bigint", pool: "snowflake", nodes: 1 << (snowflake.DatacenterBits + snowflake.WorkerBits),
 			next: schema + ".next_snowflake({node})", creates: schema + ".next_snowflake(integer)", at: schema + ".snowflake_at({time}, {n}, {node})", time: schema + ".snowflake_time",
 			epochMS: snowflake.Epoch.UnixMilli(), unitMS: 1, perUnit: 1 << snowflake.SequenceBits,
 		},
 		UID60: {
-			sqlType: "bigint", zero: "0",
-			next: schema + ".next_uid60()", creates: schema + ".next_uid60()", at: schema + ".uid60_at({time}, {n})", time: schema + ".uid60_time",
+			sqlType: "bigint",
+			next:    schema + ".next_uid60()", creates: schema + ".next_uid60()", at: schema + ".uid60_at({time}, {n})", time: schema + ".uid60_time",
 			epochMS: idtype.UID60Layout{}.Time(0).UnixMilli(), unitMS: 1, perUnit: 1 << 9,
 		},
 		Sno: {
-			sqlType: "uuid", zero: "'32323232-3232-3232-3232-323232323232'", pool: "sno", nodes: 1 << 16,
+			sqlType: "uuid", pool: "sno", nodes: 1 << 16,
 			next: schema + ".next_sno({node}, {meta})", creates: schema + ".next_sno(integer, integer)", at: schema + ".sno_at({time}, {n}, {node}, {meta})", time: schema + ".sno_time",
 			epochMS: idtype.SnoLayout{}.Time(idtype.Sno{}).UnixMilli(), unitMS: 4, perUnit: 1 << 16,
 		},
 		UUID7: { // the sequence number is in the 12 bits of the fraction of a millisecond
-			sqlType: "uuid", zero: "'00000000-0000-0000-0000-000000000000'", random: true,
+			sqlType: "uuid", random: true,
 			next: schema + ".next_uuid7()", creates: schema + ".next_uuid7()", time: schema + ".uuid7_time",
 			at:     "(left(" + schema + ".uuid7_floor({time})::text, 15) || lpad(to_hex({n}), 3, '0') || right(gen_random_uuid()::text, 18))::uuid",
 			unitMS: 1, perUnit: 1 << 12,
 		},
-	}
-	if si := c.SnowflakeSI; !si.BaseClock.IsZero() {
-		if si.MachineBits == 0 && si.IndexBits == 0 {
-			si.MachineBits, si.IndexBits = 5, 8
-		}
-		all[SnowflakeSI] = format{
-			sqlType: "bigint", zero: "0", pool: "snowflake-si", nodes: 1 << si.MachineBits,
-			next: schema + ".next_snowflake_si({node})", creates: schema + ".next_snowflake_si(integer)", at: schema + ".snowflake_si_at({time}, {n}, {node})", time: schema + ".snowflake_si_time",
-			epochMS: si.BaseClock.UnixMilli(), unitMS: 1, perUnit: 1 << si.IndexBits,
-		}
 	}
 	return all
 }

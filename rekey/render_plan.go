@@ -3,13 +3,13 @@ package rekey
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // The kinds of an Action.
 const (
 	kindDDL      = "ddl"      // a transaction
+	kindSwap     = "swap"     // a transaction that exchanges the names of columns
 	kindEnd      = "end"      // a transaction that drops the state
 	kindIndex    = "index"    // CREATE INDEX CONCURRENTLY
 	kindBackfill = "backfill" // batches
@@ -23,6 +23,10 @@ type action struct {
 	Fill *fill `json:"fill,omitempty"`
 	// Objects are tables and views whose properties the action must keep.
 	Objects *objects `json:"objects,omitempty"`
+	// Check is a query whose rows are findings after the statements, in their transaction.
+	Check string `json:"check,omitempty"`
+	// Swap is, for a trial, the number of the swap of contract that it tries.
+	Swap int `json:"swap,omitempty"`
 }
 
 // public returns the exported part of actions.
@@ -55,7 +59,7 @@ const compareKeys = "compare the keys of all rows"
 
 // actions renders the actions of all steps.
 func (m *model) actions(o Options) []action {
-	return slices.Concat(m.expand(o), m.backfill(o), m.validate(o), m.contract(o), m.abort(o))
+	return slices.Concat(m.expand(o), m.backfill(), m.validate(o), m.contract(o), m.cleanup(o), m.undo(), m.abort(o))
 }
 
 func each[T any](list []T, f func(T) string) []string {
@@ -90,7 +94,7 @@ func (m *model) nodes() (list []node) {
 		}
 		table := k.root.rel.Name
 		if !k.nodeReserved {
-			add(node{pool: k.format.pool, number: k.Node, note: "default of " + table + "." + k.root.Quoted, keep: k.hasDefault()})
+			add(node{pool: k.format.pool, number: k.Node, note: k.purpose(), keep: k.hasDefault()})
 		}
 		if !k.InPlace {
 			add(node{pool: k.format.pool, number: k.BackfillNode, note: "existing rows of " + table,
@@ -99,6 +103,9 @@ func (m *model) nodes() (list []node) {
 	}
 	return list
 }
+
+// purpose describes the reservation of Node.
+func (k *key) purpose() string { return "default of " + k.root.rel.Name + "." + k.root.Quoted }
 
 func (k *key) hasDefault() bool { return k.root.Default != "" || k.root.Identity != "" }
 
@@ -199,16 +206,12 @@ func relationNames(list []*relation) []string {
 func (m *model) expand(o Options) []action {
 	step := plan{step: StepExpand}
 	add := func(title string, sql ...string) { step.add(kindDDL, title, sql...) }
-	schema := o.Schema
 	var sql []string
 	for _, n := range m.nodes() {
 		sql = append(sql, fmt.Sprintf("SELECT %s.reserve_node(%s, %d, %s)", o.Config.Schema, literal(n.pool), n.number, literal(n.note)))
 	}
-	sql = append(sql, createTables(schema)...)
-	for _, k := range m.moved() {
-		sql = append(sql, k.translators(schema)...)
-	}
-	sql = append(sql, protect(schema))
+	sql = append(sql, createTables()...)
+	sql = append(sql, protect())
 	add("reserve node numbers", sql...)
 	for _, r := range m.relations {
 		sql := append(lock(allPrograms, r.Name), script("add columns", r)...)
@@ -219,15 +222,23 @@ func (m *model) expand(o Options) []action {
 	for _, group := range slices.Backward(m.childrenFirst()) {
 		var sql []string
 		for _, r := range group {
-			sql = append(sql, m.triggerSQL(r, slices.Index(m.relations, r), schema)...)
+			for _, k := range m.moved() {
+				if k.root.rel == r {
+					sql = append(sql, k.translators()...)
+				}
+			}
+			sql = append(sql, m.functionSQL(r)...)
 		}
-		sql = append(sql, protect(schema))
+		sql = append(sql, protect())
+		for _, r := range group {
+			sql = append(sql, m.triggerSQL(r)...)
+		}
 		add("add triggers to "+strings.Join(relationNames(group), ", "), sql...)
 	}
 	return step.list
 }
 
-func (m *model) backfill(o Options) []action {
+func (m *model) backfill() []action {
 	step := plan{step: StepBackfill}
 	var done []*key
 	for _, k := range m.parentsFirst() {
@@ -243,14 +254,14 @@ func (m *model) backfill(o Options) []action {
 		if temporary {
 			step.add(kindIndex, "create index "+ident(index), "CREATE INDEX CONCURRENTLY "+ident(index)+" ON "+r.Name+" ("+strings.Join(k.order(""), ", ")+")").Index = r.Schema + "." + ident(index)
 		}
-		step.add(kindBackfill, "fill keys of "+r.Name, m.fillKeys(k, done, o.Schema), k.left()).Fill = estimate
+		step.add(kindBackfill, "fill keys of "+r.Name, m.fillKeys(k, done), k.left()).Fill = estimate
 		if temporary {
 			step.add(kindDDL, "drop index "+ident(index), append(lock(allPrograms, r.Name), "DROP INDEX IF EXISTS "+r.Schema+"."+ident(index))...)
 		}
 		done = append(done, k)
 	}
 	for _, r := range m.relations {
-		if fillSQL, left := m.fillReferences(r, o.Schema); fillSQL != "" {
+		if fillSQL, left := m.fillReferences(r); fillSQL != "" {
 			step.add(kindBackfill, "fill references of "+r.Name, fillSQL, left).Fill = &fill{Table: r.Name, Rows: int64(r.Rows), Pages: true}
 		}
 	}
@@ -358,11 +369,15 @@ func (m *model) validate(o Options) []action {
 	for _, x := range m.changed {
 		r := m.relation(x.Table)
 		add(kindIndex, "create index "+ident(x.fresh), x.create(r)).Index = r.Schema + "." + ident(x.fresh)
-		if x.Checked() != "" && x.Type == "u" {
-			// A repeated step finds the constraint.
-			add(kindDDL, "add constraint "+ident(x.fresh)+" to "+r.Name, append(lock(allPrograms, r.Name),
-				"DO "+body("BEGIN IF NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = "+literal(r.Schema+"."+ident(x.fresh))+"::regclass) THEN ALTER TABLE "+r.Name+
-					" ADD CONSTRAINT "+ident(x.fresh)+" UNIQUE USING INDEX "+ident(x.fresh)+x.Checked()+"; END IF; END"))...)
+		sql := comment("INDEX "+r.Schema+"."+ident(x.fresh), x.Comment)
+		if x.Type == "u" { // A repeated step finds the constraint.
+			sql = append(sql, lock(allPrograms, r.Name)...)
+			sql = append(sql, "DO "+body("BEGIN IF NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = "+literal(r.Schema+"."+ident(x.fresh))+"::regclass) THEN ALTER TABLE "+r.Name+
+				" ADD CONSTRAINT "+ident(x.fresh)+" UNIQUE USING INDEX "+ident(x.fresh)+"; END IF; END"))
+			sql = append(sql, comment("CONSTRAINT "+ident(x.fresh)+" ON "+r.Name, x.ConComment)...)
+		}
+		if len(sql) > 0 {
+			add(kindDDL, "complete index "+ident(x.fresh), sql...)
 		}
 	}
 	// A repeated step replaces the constraints.
@@ -384,48 +399,91 @@ func (m *model) validate(o Options) []action {
 			parts = append(parts, constraint(r, c.Fresh(), strings.TrimSuffix(rename(c.Definition, r.fresh()), " NOT VALID"), c.Valid))
 		}
 		if len(parts) > 0 {
-			add(kindDDL, "add check constraints to "+r.Name, append(lock(allPrograms, r.Name), "ALTER TABLE "+r.Name+" "+strings.Join(parts, ", "))...)
+			sql := append(lock(allPrograms, r.Name), "ALTER TABLE "+r.Name+" "+strings.Join(parts, ", "))
+			for _, c := range m.checksOf(r) {
+				sql = append(sql, comment("CONSTRAINT "+c.Fresh()+" ON "+r.Name, c.Comment)...)
+			}
+			add(kindDDL, "add check constraints to "+r.Name, sql...)
 		}
 	}
 	for _, f := range m.changedForeignKeys() {
 		r := m.relation(f.Table)
 		name := freshConstraint(f.Name)
-		add(kindDDL, "add foreign key "+name+" to "+r.Name, append(m.lockBoth(f), "ALTER TABLE "+r.Name+" "+constraint(r, name, f.create(m), f.Valid))...)
+		add(kindDDL, "add foreign key "+name+" to "+r.Name, append(m.lockBoth(f), append([]string{"ALTER TABLE " + r.Name + " " + constraint(r, name, f.create(m), f.Valid)}, comment("CONSTRAINT "+name+" ON "+r.Name, f.Comment)...)...)...)
 	}
 	step.list = append(step.list, validations.list...)
 	for _, r := range m.relations {
+		if sql := r.requireNew(); sql != nil {
+			add(kindDDL, "set NOT NULL on the new columns of "+r.Name, append(lock(allPrograms, r.Name), sql...)...)
+		}
+	}
+	for _, r := range m.relations {
 		add(kindDDL, "analyze "+r.Name, stopVacuum(r.Name), "ANALYZE "+r.Name+" ("+strings.Join(each(r.columns, func(c *column) string { return c.fresh }), ", ")+")")
 	}
-	add(kindCheck, compareKeys, m.rowChecks(o)...)
-	add(kindDDL, "create views for programs of the new version", m.createViews(o)...)
-	add(kindCheck, "check the views", m.viewCheck(o), m.viewPrivileges(o))
+	add(kindCheck, compareKeys, m.rowChecks()...)
+	add(kindDDL, "create views for programs of the new version", m.createViews()...)
+	add(kindCheck, "check the views", m.viewCheck(), m.viewPrivileges())
+	for i, g := range m.groups() {
+		add(kindTrial, "try the new columns of "+strings.Join(relationNames(g.tables), ", ")+" before contract", m.trial(g)...).Swap = i
+	}
 	return step.list
 }
 
-// rowChecks renders queries whose rows are findings.
-func (m *model) rowChecks(o Options) (list []string) {
+// requireNew renders the statements that give the new columns the NOT NULL constraints of the old
+// ones. The check spares them reading the table. They can be repeated.
+func (r *relation) requireNew() (sql []string) {
+	for _, c := range r.columns {
+		if !c.NotNull {
+			continue
+		}
+		set := "ALTER COLUMN " + c.fresh + " SET NOT NULL"
+		if n := c.NotNullAs; n != nil {
+			set = "ADD CONSTRAINT " + freshConstraint(n.Name) + " NOT NULL " + c.fresh
+			if n.NoInherit {
+				set += " NO INHERIT"
+			}
+		}
+		sql = append(sql, "DO "+body("BEGIN IF NOT (SELECT attnotnull FROM pg_attribute WHERE attrelid = "+literal(r.Name)+"::regclass AND attname = "+literal(unquote(c.fresh))+") THEN ALTER TABLE "+r.Name+" "+set+"; END IF; END"))
+		if n := c.NotNullAs; n != nil {
+			sql = append(sql, comment("CONSTRAINT "+freshConstraint(n.Name)+" ON "+r.Name, n.Comment)...)
+		}
+		sql = append(sql, "ALTER TABLE "+r.Name+" DROP CONSTRAINT IF EXISTS "+c.NotNullCheck())
+	}
+	return sql
+}
+
+// rowChecks renders queries whose rows are findings: about rows without a new key, and about rows whose
+// keys mean different rows.
+func (m *model) rowChecks() (list []string) {
 	for _, r := range m.relations {
 		for _, c := range r.columns {
 			root := c.key.root
-			where, join := "", ""
+			missing := query("rows", values{"table": r.Name, "join": "", "where": "t." + c.new() + " IS NULL AND t." + c.old() + " IS NOT NULL",
+				"reason": " rows of " + r.Name + " have no " + c.new() + ", such as the one with " + c.old() + " ", "sample": "min(t." + c.old() + "::text)",
+				"remedy": "; run backfill, and repeat the step"})
+			list = append(list, missing)
 			if c.root {
-				where = "t." + c.fresh + " IS NULL"
-			} else {
-				expected := ""
-				if c.plain() {
-					join = " LEFT JOIN ONLY " + root.rel.Name + " p ON " + c.equals(c.key, "p", "t")
-					expected = "p." + root.fresh
-					if m.loose(c) {
-						join += " LEFT JOIN " + pendingTable(o.Schema) + " d ON " + c.pair(c.key, "d", "t")
-						expected = "coalesce(" + expected + ", d.new_key::" + c.key.format.sqlType + ")"
-					}
-				} else {
-					expected = m.lookup(c, "t", o.Schema)
-				}
-				where = query("differs", values{"old": c.Quoted, "new": c.fresh, "expected": expected})
+				continue
 			}
-			list = append(list, fmt.Sprintf("SELECT count(*) || %s FROM ONLY %s t%s WHERE %s HAVING count(*) > 0",
-				literal(" rows of "+r.Name+" have no "+c.fresh+" that equals "+c.Quoted), r.Name, join, where))
+			join, expected := "", ""
+			if c.plain() {
+				join = " LEFT JOIN ONLY " + root.rel.Name + " p ON " + c.equals(c.key, "p", "t")
+				expected = "p." + root.new()
+				if m.loose(c) {
+					join += " LEFT JOIN " + pendingTable() + " d ON " + c.pair(c.key, "d", "t")
+					expected = "coalesce(" + expected + ", d.new_key::" + c.key.format.sqlType + ")"
+				}
+			} else {
+				expected = m.lookup(c, "t")
+			}
+			remedy := "; correct one of them"
+			if c.plain() {
+				update := "UPDATE ONLY " + r.Name + " SET %s = %s(%s) WHERE " + c.old() + " IS NOT DISTINCT FROM … AND " + c.new() + " = …"
+				remedy = "; if " + c.old() + " is right, run " + fmt.Sprintf(update, c.new(), c.key.newKey(), c.old()) + ", and if " + c.new() + " is right, " + fmt.Sprintf(update, c.old(), c.key.oldKey(), c.new())
+			}
+			list = append(list, query("rows", values{"table": r.Name, "join": join, "where": "t." + c.new() + " IS NOT NULL AND (t." + c.old() + " IS NULL OR " + expected + " <> t." + c.new() + ")",
+				"reason": " rows of " + r.Name + " have " + c.old() + " and " + c.new() + " of different rows, as ",
+				"sample": "(array_agg(coalesce(t." + c.old() + "::text, 'NULL') || ' and ' || t." + c.new() + "))[1:5]::text", "remedy": remedy}))
 		}
 	}
 	return list
@@ -433,9 +491,9 @@ func (m *model) rowChecks(o Options) (list []string) {
 
 // jobViews returns the names of the views for programs of the new version, each after the
 // views that it reads.
-func (m *model) jobViews(o Options) []string {
-	list := each(m.relations, func(r *relation) string { return o.Schema + "." + r.quotedPlain() })
-	return append(list, each(m.views, func(v *view) string { return o.Schema + "." + v.Plain })...)
+func (m *model) jobViews() []string {
+	list := each(m.relations, func(r *relation) string { return Schema + "." + r.quotedPlain() })
+	return append(list, each(m.views, func(v *view) string { return Schema + "." + v.Plain })...)
 }
 
 func reversed(list []string) []string {
@@ -444,19 +502,18 @@ func reversed(list []string) []string {
 	return list
 }
 
-func (m *model) createViews(o Options) []string {
-	sql := []string{"DROP VIEW IF EXISTS " + strings.Join(reversed(m.jobViews(o)), ", "), "GRANT USAGE ON SCHEMA " + o.Schema + " TO PUBLIC"}
+func (m *model) createViews() []string {
+	sql := []string{"DROP VIEW IF EXISTS " + strings.Join(reversed(m.jobViews()), ", "), "GRANT USAGE ON SCHEMA " + Schema + " TO PUBLIC"}
 	for _, r := range m.relations {
-		name := o.Schema + "." + r.quotedPlain()
-		sql = append(sql, script("table view", values{"table": r, "name": name, "revoke": revokeAll(name, false), "grants": viewGrants(r.Grants), "schema": o.Schema, "owner": r.Owner, "role": m.role})...)
+		name := Schema + "." + r.quotedPlain()
+		sql = append(sql, script("table view", values{"table": r, "name": name, "revoke": revokeAll(name, false), "grants": viewGrants(r.Grants), "schema": Schema, "owner": r.Owner, "role": m.role})...)
 	}
 	if len(m.views) == 0 {
 		return sql
 	}
-	sql = append(sql, "SET LOCAL search_path = "+o.Schema+", "+strings.Join(m.path, ", "))
+	sql = append(sql, "SET LOCAL search_path = "+Schema+", "+strings.Join(m.path, ", "))
 	for _, v := range m.views {
-		sql = append(sql, v.create(o.Schema+"."+v.Plain, false)...)
-		sql = append(sql, script("give", values{"name": o.Schema + "." + v.Plain, "schema": o.Schema, "owner": v.Owner, "role": m.role})...)
+		sql = append(sql, m.createView(v, Schema, false)...)
 	}
 	return append(sql, "SET LOCAL search_path = pg_catalog")
 }
@@ -468,25 +525,30 @@ func viewGrants(list []grant) []grant {
 	})
 }
 
-// oldColumns renders a list of texts for the old columns, each a table's OID and a number.
-func (m *model) oldColumns() string {
+// columnNames renders a list of texts for columns, each a table and a name.
+func (m *model) columnNames(name func(c *column) string) string {
 	var list []string
 	for _, r := range m.relations {
 		for _, c := range r.columns {
-			list = append(list, literal(strconv.FormatInt(r.OID, 10)+":"+strconv.Itoa(c.Num)))
+			list = append(list, r.Name+":"+unquote(name(c)))
 		}
 	}
-	return strings.Join(list, ", ")
+	return sqlNames(list)
+}
+
+// sqlNames renders a list of texts.
+func sqlNames(list []string) string {
+	return strings.Join(append(each(list, literal), "''"), ", ")
 }
 
 // viewCheck renders a query for views that still read old columns.
-func (m *model) viewCheck(o Options) string {
-	return query("view check", values{"schema": o.Schema, "old": m.oldColumns(), "views": oids(m.views, func(v *view) int64 { return v.OID })})
+func (m *model) viewCheck() string {
+	return query("view check", values{"schema": Schema, "old": m.columnNames(func(c *column) string { return c.Quoted }), "views": sqlNames(each(m.views, func(v *view) string { return v.Name }))})
 }
 
 // protect renders a statement that revokes the privileges on a job's schema, tables and
 // functions that other roles have by ALTER DEFAULT PRIVILEGES: the tables have the plan, and
 // the functions the rights of their owner.
-func protect(schema string) string {
-	return "DO " + body(query("protect", schema))
+func protect() string {
+	return "DO " + body(query("protect", Schema))
 }

@@ -28,7 +28,6 @@ func shop(c migrations.Config) *model {
 		return &c
 	}
 	f := formats(c)
-	five := 500
 	m := &model{role: "shop", owner: "shop", path: []string{"public"}, trustedPath: []string{"public"}, relations: []*relation{customers, orders, log}}
 	customer := &key{Key: Key{Table: "customers", Format: Sno, Node: 10, BackfillNode: 11, Meta: 'c', Times: Times{Start: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}}, format: f[Sno], oldExpr: "nextval('public.customers_id_seq')"}
 	order := &key{Key: Key{Table: "orders", Format: Snowflake, Node: 20, BackfillNode: 21, Times: Times{Column: "created_at"}}, n: 1, format: f[Snowflake], oldExpr: "gen_random_uuid()", times: &timeColumn{"created_at", "created_at", "timestamptz"}}
@@ -37,12 +36,10 @@ func shop(c migrations.Config) *model {
 	order.root = add(orders, 1, column1("id", "uuid", "uuid", order))
 	order.root.root, order.root.Default, order.root.Comment = true, "gen_random_uuid()", "The key's text"
 	of := add(orders, 2, column1("customer_id", "bigint", "int8", customer))
-	of.targets, of.Target, of.Grants = []target{{key: customer}}, &five, []grant{{Privilege: "SELECT", Role: "report", Column: "customer_id", Option: true}}
+	of.targets, of.Grants = []target{{key: customer}}, []grant{{Privilege: "SELECT", Role: "report", Column: "customer_id", Option: true}}
 	of.NotNullAs, orders.Identity, orders.Owner = &notNull{Name: "of_a_customer", NoInherit: true, Comment: "Always"}, "i", "clerk"
-	of.Options = []string{"n_distinct=1000"}
-	none := "0"
 	seen := add(log, 1, column1("customer_id", "bigint", "int8", customer))
-	seen.targets, seen.Default = []target{{key: customer, none: &none}}, "0"
+	seen.targets = []target{{key: customer}}
 	customer.columns, order.columns = []*column{customer.root, of, seen}, []*column{order.root}
 	m.keys = []*key{customer, order}
 	m.foreignKeys = []*foreignKey{{OID: 10, Name: "orders_customer_id_fkey", Table: 2, TableName: "public.orders", To: 1, ToName: "public.customers", Columns: []int{2}, ToColumns: []int{1}, Valid: true, Deferrable: true,
@@ -55,13 +52,12 @@ func shop(c migrations.Config) *model {
 	}
 	create(index{OID: 20, Table: 1, Plain: "customers_pkey", Unique: true, Columns: []int{1}, Keys: []string{"id"}, Types: []string{"bigint"}, Constraint: "customers_pkey", Type: "p", Definition: "CREATE UNIQUE INDEX customers_pkey ON public.customers USING btree (id)"})
 	create(index{OID: 21, Table: 2, Plain: "orders_pkey", Unique: true, Columns: []int{1}, Keys: []string{"id"}, Types: []string{"uuid"}, Constraint: "orders_pkey", Type: "p", ReplIdent: true, ConComment: "The key", Definition: "CREATE UNIQUE INDEX orders_pkey ON public.orders USING btree (id)"})
-	create(index{OID: 22, Table: 2, Plain: "orders_once", Unique: true, Columns: []int{2, 3}, Keys: []string{"customer_id", "created_at"}, Types: []string{"bigint", "timestamptz"}, Constraint: "orders_once", Type: "u", Deferrable: true,
+	create(index{OID: 22, Table: 2, Plain: "orders_once", Unique: true, Columns: []int{2, 3}, Keys: []string{"customer_id", "created_at"}, Types: []string{"bigint", "timestamptz"}, Constraint: "orders_once", Type: "u",
 		Predicate: "", Definition: "CREATE UNIQUE INDEX orders_once ON public.orders USING btree (customer_id, created_at)"})
-	create(index{OID: 23, Table: 2, Plain: "orders_open", Columns: []int{2}, Keys: []string{"customer_id"}, Types: []string{"bigint"}, Tablespace: "fast", Clustered: true, Targets: []string{"1 SET STATISTICS 300"}, Comment: "Open ones",
+	create(index{OID: 23, Table: 2, Plain: "orders_open", Columns: []int{2}, Keys: []string{"customer_id"}, Types: []string{"bigint"}, Tablespace: "fast", Clustered: true, Comment: "Open ones",
 		Definition: "CREATE INDEX orders_open ON public.orders USING btree (customer_id) WHERE (total > 0)"})
 	m.checks = []*check{{Table: 2, Name: "of_someone", Columns: []int{2}, Definition: "CHECK ((customer_id IS NOT NULL))", Expression: "(customer_id IS NOT NULL)", Valid: true}}
-	m.statistics = []*statistic{{OID: 30, Table: 2, Name: "public.orders_stats", Definition: "CREATE STATISTICS public.orders_stats ON customer_id, total FROM public.orders", Owner: "shop", Columns: []int{2, 4}, Target: &five}}
-	m.views = []*view{{OID: 40, Kind: "v", Name: "public.report", Plain: "report", Definition: " SELECT id,\n    customer_id\n   FROM orders;", Owner: "shop", Owned: true, Comment: "A report",
+	m.views = []*view{{OID: 40, Kind: "v", Name: "public.report", Plain: "report", Reads: []int64{2}, Definition: " SELECT id,\n    customer_id\n   FROM orders;", Owner: "shop", Owned: true, Comment: "A report",
 		Columns: []struct{ Column, Text, Default string }{{"id", "The order", ""}, {"customer_id", "", "7"}}, Options: []string{"security_barrier=true"}, Grants: []grant{{Privilege: "SELECT", Role: "report"}}}}
 	m.triggers = []*trigger{{Table: 2, Name: "touch", Function: 50, Before: true}}
 	m.functions = []*function{{OID: 50, Name: "public.touch()", Plain: "touch", Source: "BEGIN NEW.total := 1; RETURN NEW; END", Owned: true}}

@@ -15,7 +15,11 @@ var files embed.FS
 
 var templates = template.Must(template.New("").Option("missingkey=error").Funcs(template.FuncMap{
 	"literal": literal, "join": strings.Join, "ownTriggers": func() string { return ownTriggers },
-	"next": func() string { return "\x00" },
+	"next":     func() string { return "\x00" },
+	"exchange": func(before, visible, hidden string) renaming { return renaming{before + " ", "", visible, hidden} },
+	"exchangeIndex": func(schema, visible, hidden string) renaming {
+		return renaming{"ALTER INDEX " + schema + ".", " RENAME", visible, hidden}
+	},
 	"ourTriggers": func() []string {
 		return []string{firstInsertTrigger, firstUpdateTrigger, insertTrigger, updateTrigger, deleteTrigger}
 	},
@@ -48,6 +52,14 @@ func (c *column) NewType() string      { return c.key.format.sqlType }
 func (c *column) NotNullCheck() string { return ident(newName("%s_not_null", c.Name)) }
 func (x *index) Fresh() string         { return ident(x.fresh) }
 func (c *check) Fresh() string         { return freshConstraint(c.Name) }
+func (f *foreignKey) Fresh() string    { return freshConstraint(f.Name) }
+func (n *notNull) Fresh() string       { return freshConstraint(n.Name) }
+
+// Loosened reports whether the foreign key on the columns with names of rekey's is deferred, unlike
+// the other one: SET CONSTRAINTS knows only the other one's name.
+func (f *foreignKey) Loosened() bool {
+	return f.Deferrable && !strings.Contains(f.Definition, deferred)
+}
 
 // NewDefault returns the default of the key after contract, or "".
 func (c *column) NewDefault() string {
@@ -57,16 +69,11 @@ func (c *column) NewDefault() string {
 	return c.key.newDefault()
 }
 
-// Checked renders when a constraint is checked.
-func (x *index) Checked() string {
-	switch {
-	case x.Deferred:
-		return " DEFERRABLE INITIALLY DEFERRED"
-	case x.Deferrable:
-		return " DEFERRABLE"
-	}
-	return ""
-}
+// A renaming is an exchange of two quoted names. Hidden begins with rekey_.
+type renaming struct{ before, after, Visible, Hidden string }
+
+// Rename renders a statement without the new name.
+func (r renaming) Rename(name string) string { return r.before + name + r.after }
 
 // On renders a GRANT for an object, or for a column of it.
 func (g grant) On(object, column string) string {

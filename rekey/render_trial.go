@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// A trial runs the triggers of the application with the new keys before contract changes
-// anything, and rolls back. In each table with triggers, it updates a row, and inserts and
-// deletes a copy of a row, first with the old keys and then with the new ones. To need no lock
-// on other tables, it exchanges the names of the columns instead of dropping the old ones.
+// A trial runs the swap of a group of tables in a transaction that it rolls back. In each table with
+// triggers, it updates a row, and inserts and deletes a copy of a row, first with the old keys and
+// then with the new ones.
 
-// tryBefore and tryAfter begin the statements that a trial compares: what fails with the new
+// tryBefore and tryAfter begin the statements before and after the swap: what fails with the new
 // keys must fail with the old keys, too.
 const (
 	tryBefore = "/* with the old keys */ "
@@ -22,36 +21,24 @@ const (
 // for it.
 const tryTimeouts = 30
 
-// trial renders the statements of a trial on tables that contract changes together, or nil if
-// none of them has triggers.
-func (m *model) trial(group []*relation, o Options) []string {
-	tables := slices.DeleteFunc(slices.Clone(group), func(r *relation) bool {
-		return !slices.ContainsFunc(m.triggers, func(t *trigger) bool { return t.Table == r.OID })
+// trial renders the statements of a trial before and after the swap.
+func (m *model) trial(g group) []string {
+	tables := filter(g.tables, func(r *relation) bool {
+		return slices.ContainsFunc(m.triggers, func(t *trigger) bool { return t.Table == r.OID })
 	})
-	if len(tables) == 0 {
-		return nil
-	}
-	path := "SET LOCAL search_path = " + strings.Join(append(slices.Clone(m.trustedPath), "pg_temp"), ", ")
-	sql := append(lock(allPrograms, relationNames(group)...), path)
+	sql := []string{"SET LOCAL search_path = " + strings.Join(append(slices.Clone(m.trustedPath), "pg_temp"), ", ")}
 	for _, r := range tables {
 		sql = append(sql, each(m.tries(r, false), func(s string) string { return tryBefore + s })...)
 	}
-	for _, r := range group {
-		sql = append(sql, m.exchange(r, group, o.Schema)...)
-	}
-	if m.linked && len(m.views) > 0 {
-		sql = append(sql, m.replaceViews(m.path)...)
-	}
-	sql = append(append(sql, m.recompile(group)...), path)
 	for _, r := range tables {
 		sql = append(sql, each(m.tries(r, true), func(s string) string { return tryAfter + s })...)
 	}
 	return sql
 }
 
-// tries renders the statements on rows of a table, with the name of its key before or after
-// exchange.
-func (m *model) tries(r *relation, exchanged bool) (list []string) {
+// tries renders the statements on rows of a table, with the names before or after
+// the swap.
+func (m *model) tries(r *relation, swapped bool) (list []string) {
 	columns, copied, from := slices.Clone(r.settable), slices.Clone(r.settable), "FROM ONLY "+r.Name
 	var key, value []string
 	for _, c := range r.columns {
@@ -61,7 +48,7 @@ func (m *model) tries(r *relation, exchanged bool) (list []string) {
 			continue
 		}
 		name := c.fresh
-		if exchanged {
+		if swapped {
 			name = c.Quoted
 		}
 		key, value = []string{name}, []string{c.key.newDefault()}
@@ -82,46 +69,16 @@ func (m *model) tries(r *relation, exchanged bool) (list []string) {
 		if x.Table != r.OID || !x.Unique || len(x.Columns) == 1 && slices.ContainsFunc(r.columns, func(c *column) bool { return c.root && c.Num == x.Columns[0] }) {
 			continue
 		}
-		if x.Constraint != "" {
-			drop("ALTER TABLE " + r.Name + " DROP CONSTRAINT " + x.Constraint)
-		} else {
-			drop("DROP INDEX " + r.Schema + "." + x.Name)
+		names := []string{x.Name}
+		if x.fresh != "" {
+			names = append(names, ident(x.fresh))
 		}
-		switch {
-		case x.fresh == "":
-		case x.Type == "u" && x.Deferrable:
-			drop("ALTER TABLE " + r.Name + " DROP CONSTRAINT " + ident(x.fresh))
-		default:
-			drop("DROP INDEX " + r.Schema + "." + ident(x.fresh))
+		for _, name := range names {
+			drop("ALTER TABLE " + r.Name + " DROP CONSTRAINT IF EXISTS " + name)
+			drop("DROP INDEX IF EXISTS " + r.Schema + "." + name)
 		}
 	}
 	run(query("trial copy", values{"drops": unique.String(), "table": r.Name, "from": from, "columns": append(slices.Clone(copied), key...),
 		"values": append(each(copied, func(c string) string { return "x." + c }), value...)}))
 	return list
-}
-
-// exchange renders the statements that give the names of the old columns to the new ones, and
-// the other way around. A trigger sets the old keys of new rows.
-func (m *model) exchange(r *relation, group []*relation, schema string) []string {
-	optional := map[string]bool{} // the row that they refer to can come later
-	var sets strings.Builder
-	for _, c := range r.columns {
-		if c.root {
-			sets.WriteString(query("trial key", values{"fresh": c.fresh, "old": c.key.oldExpr}))
-			continue
-		}
-		optional[c.Quoted] = c.NotNull && !slices.ContainsFunc(m.indexes, func(x *index) bool {
-			return x.Table == r.OID && (x.Type == "p" || x.ReplIdent) && slices.Contains(x.Columns, c.Num)
-		})
-		root := c.key.root
-		newKey, oldKey := root.fresh, root.Quoted
-		if slices.Contains(group, root.rel) {
-			newKey, oldKey = oldKey, newKey
-		}
-		sets.WriteString(query("trial reference", values{"fresh": c.fresh, "quoted": c.Quoted, "old_key": oldKey, "new_key": newKey, "root": root.rel.Name}))
-	}
-	function := fmt.Sprintf("%s.trial_%d()", schema, slices.Index(m.relations, r))
-	return append(script("exchange columns", values{"table": r, "optional": optional, "checks": m.checksOf(r)}),
-		"CREATE FUNCTION "+function+" RETURNS trigger "+functionOptions+" AS "+body("\n#variable_conflict use_column\nBEGIN"+sets.String()+"\n    RETURN NEW;\nEND\n"),
-		`CREATE TRIGGER "~rekey trial" BEFORE INSERT OR UPDATE ON `+r.Name+" FOR EACH ROW EXECUTE FUNCTION "+function)
 }

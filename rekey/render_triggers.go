@@ -22,8 +22,8 @@ const (
 const ownTriggers = "^[ ~]rekey "
 
 // newKey and oldKey are the functions that translate keys.
-func (k *key) newKey(schema string) string { return schema + ".new_key_" + strconv.Itoa(k.n) }
-func (k *key) oldKey(schema string) string { return schema + ".old_key_" + strconv.Itoa(k.n) }
+func (k *key) newKey() string { return Schema + ".new_key_" + strconv.Itoa(k.n) }
+func (k *key) oldKey() string { return Schema + ".old_key_" + strconv.Itoa(k.n) }
 
 // argument is the type of old keys in calls of newKey. A reference can have another type
 // of integer than the key.
@@ -36,31 +36,31 @@ func (k *key) argument() string {
 
 // pendingTable returns the table of pairs of keys whose rows don't exist: not yet, because
 // rows that refer to them came first, or no longer.
-func pendingTable(schema string) string { return schema + ".rekey_pending" }
+func pendingTable() string { return Schema + ".rekey_pending" }
 
 // claimTable returns the table of claims. A transaction that claims a text makes others that
 // claim it wait until its end, as an advisory lock would. But advisory locks need shared
 // memory for each text.
-func claimTable(schema string) string { return schema + ".rekey_claims" }
+func claimTable() string { return Schema + ".rekey_claims" }
 
 // claim renders the statements that claim the variable hash of a function. A new row makes
 // others wait, and otherwise its lock.
-func claim(schema string) string {
-	return query("claim", claimTable(schema))
+func claim() string {
+	return query("claim", claimTable())
 }
 
 // claimText renders the statements that claim a text.
-func claimText(schema, text string) string {
-	return `hash := hashtextextended((` + text + `) COLLATE "C", 0); ` + claim(schema)
+func claimText(text string) string {
+	return `hash := hashtextextended((` + text + `) COLLATE "C", 0); ` + claim()
 }
 
 // claimOld and claimNew render the claims of a key.
-func (k *key) claimOld(schema, value string) string {
-	return claimText(schema, fmt.Sprintf("'old %d ' || %s", k.n, value))
+func (k *key) claimOld(value string) string {
+	return claimText(fmt.Sprintf("'old %d ' || %s", k.n, value))
 }
 
-func (k *key) claimNew(schema, value string) string {
-	return claimText(schema, fmt.Sprintf("'new %d ' || %s", k.n, value))
+func (k *key) claimNew(value string) string {
+	return claimText(fmt.Sprintf("'new %d ' || %s", k.n, value))
 }
 
 // functionOptions are the options of all functions. The plans of a session stay the same when
@@ -71,17 +71,17 @@ const functionOptions = "LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_p
 const backfillSetting = "sortkey.rekey_backfill"
 
 // jobTables returns the tables of a job.
-func jobTables(schema string) []string {
-	return []string{pendingTable(schema), claimTable(schema), stateTable(schema)}
+func jobTables() []string {
+	return []string{pendingTable(), claimTable(), stateTable()}
 }
 
 // createTables renders the tables of pairs and of claims.
-func createTables(schema string) []string {
+func createTables() []string {
 	return []string{
-		"CREATE TABLE " + pendingTable(schema) + ` (key integer NOT NULL, old_key text COLLATE "C" NOT NULL, new_key text COLLATE "C" NOT NULL, PRIMARY KEY (key, old_key), UNIQUE (key, new_key))`,
-		"COMMENT ON TABLE " + pendingTable(schema) + " IS 'Both keys of rows that were deleted, and of rows that others refer to before they exist.'",
-		"CREATE UNLOGGED TABLE " + claimTable(schema) + " (claim bigint PRIMARY KEY)",
-		"COMMENT ON TABLE " + claimTable(schema) + " IS 'Makes transactions that insert the same key wait for each other.'",
+		"CREATE TABLE " + pendingTable() + ` (key integer NOT NULL, old_key text COLLATE "C" NOT NULL, new_key text COLLATE "C" NOT NULL, PRIMARY KEY (key, old_key), UNIQUE (key, new_key))`,
+		"COMMENT ON TABLE " + pendingTable() + " IS 'Both keys of rows that were deleted, and of rows that others refer to before they exist.'",
+		"CREATE UNLOGGED TABLE " + claimTable() + " (claim bigint PRIMARY KEY)",
+		"COMMENT ON TABLE " + claimTable() + " IS 'Makes transactions that insert the same key wait for each other.'",
 	}
 }
 
@@ -100,25 +100,41 @@ func (k *key) oldKeyFor(newKey string) string {
 	return k.oldExpr
 }
 
-// translators renders the functions that translate keys. If a row isn't visible, they wait for
-// a transaction that inserts it or refers to it. If it doesn't exist yet, as that of a deferred
-// foreign key, they choose its other key.
-func (k *key) translators(schema string) []string {
-	root := k.root
-	translator := func(function, from, fromType, collation, to, toType, fromText, toText, claims, fresh string) string {
-		return "CREATE FUNCTION " + function + "(given " + fromType + ") RETURNS " + toType + " " + functionOptions + " AS " + body(query("translator", values{
-			"table": root.rel.Name, "from": from, "collation": collation, "to": to, "type": toType, "from_text": fromText, "to_text": toText,
-			"pending": pendingTable(schema), "key": k.n, "claim": claims, "fresh": fresh, "named": literal("of " + root.rel.Name)}))
-	}
-	sql := []string{
-		translator(k.newKey(schema), root.Quoted, k.argument(), root.collate(), root.fresh, k.format.sqlType, "old_key", "new_key", k.claimOld(schema, "given"), k.nextID("given")),
-		translator(k.oldKey(schema), root.fresh, k.format.sqlType, "", root.Quoted, root.Type, "new_key", "old_key", k.claimNew(schema, "given"), k.oldKeyFor("given")),
-	}
-	for i, f := range []string{k.newKey(schema), k.oldKey(schema)} {
-		t := []string{k.argument(), k.format.sqlType}[i]
-		sql = append(sql, fmt.Sprintf("REVOKE EXECUTE ON FUNCTION %s(%s) FROM PUBLIC", f, t))
+// newOf and oldOf are the functions that look keys up, by the present names of the columns.
+func (k *key) newOf() string { return Schema + ".new_of_" + strconv.Itoa(k.n) }
+func (k *key) oldOf() string { return Schema + ".old_of_" + strconv.Itoa(k.n) }
+
+// translators renders the functions that translate keys. They lock the table of the key before they
+// call another function, which contract replaces with the names of the columns: a session could
+// otherwise go on with a function of the old names after contract has changed them.
+func (k *key) translators() (sql []string) {
+	for _, f := range [][4]string{
+		{k.newKey(), k.argument(), k.format.sqlType, k.newOf()},
+		{k.oldKey(), k.format.sqlType, k.root.Type, k.oldOf()},
+	} {
+		sql = append(sql,
+			"CREATE FUNCTION "+f[0]+"(given "+f[1]+") RETURNS "+f[2]+" "+functionOptions+" AS "+body(query("translator", values{"table": k.root.rel.Name, "look_up": f[3]})),
+			fmt.Sprintf("REVOKE EXECUTE ON FUNCTION %s(%s) FROM PUBLIC", f[0], f[1]))
 	}
 	return sql
+}
+
+// lookups renders the functions that look keys up. If a row isn't visible, they wait for
+// a transaction that inserts it or refers to it. If it doesn't exist yet, as that of a deferred
+// foreign key, they choose its other key.
+func (k *key) lookups() []string {
+	root := k.root
+	lookup := func(function, from, fromType, collation, to, toType, fromText, toText, claims, fresh string) []string {
+		return []string{
+			"CREATE OR REPLACE FUNCTION " + function + "(given " + fromType + ") RETURNS " + toType + " " + functionOptions + " AS " + body(query("look up", values{
+				"table": root.rel.Name, "from": from, "collation": collation, "to": to, "type": toType, "from_text": fromText, "to_text": toText,
+				"pending": pendingTable(), "key": k.n, "claim": claims, "fresh": fresh, "named": literal("of " + root.rel.Name)})),
+			fmt.Sprintf("REVOKE EXECUTE ON FUNCTION %s(%s) FROM PUBLIC", function, fromType),
+		}
+	}
+	return append(
+		lookup(k.newOf(), root.old(), k.argument(), root.collate(), root.new(), k.format.sqlType, "old_key", "new_key", k.claimOld("given"), k.nextID("given")),
+		lookup(k.oldOf(), root.new(), k.format.sqlType, "", root.old(), root.Type, "new_key", "old_key", k.claimNew("given"), k.oldKeyFor("given"))...)
 }
 
 // collate renders the collation of a key, for comparisons with a reference that may have
@@ -147,87 +163,126 @@ func find(r *relation, into, condition string) string {
 // SERIALIZABLE one would then depend on all other inserts.
 const readable = " AND current_setting('transaction_isolation') <> 'serializable'"
 
-// triggerSQL renders the trigger function of a table and its triggers.
-func (m *model) triggerSQL(r *relation, n int, schema string) []string {
+// functionSQL renders the functions of tables that keep both keys equal, with the present names of
+// the columns.
+func (m *model) functionSQL(list ...*relation) (sql []string) {
+	for _, k := range m.moved() {
+		if slices.Contains(list, k.root.rel) {
+			sql = append(sql, k.lookups()...)
+		}
+	}
+	for _, r := range list {
+		sql = append(sql, m.fillFunction(r)...)
+	}
+	return sql
+}
+
+// twice reports whether the triggers of a table fire before and after the ones of the user.
+func (m *model) twice(r *relation) bool {
+	return slices.ContainsFunc(m.triggers, func(t *trigger) bool { return t.Table == r.OID && t.Before })
+}
+
+func (m *model) fillName(r *relation) string {
+	return Schema + ".fill_" + strconv.Itoa(slices.Index(m.relations, r))
+}
+
+// fillFunction renders the trigger function of a table.
+func (m *model) fillFunction(r *relation) []string {
 	var first, last struct{ insert, update strings.Builder }
-	var conditions []string
 	var root *key
 	for _, c := range r.columns {
-		changed := query("changed", c)
 		if c.root {
 			root = c.key
-			conditions = append(conditions, changed)
 			continue
 		}
-		changed += " OR NEW." + c.fresh + " IS NULL AND NEW." + c.Quoted + " IS NOT NULL"
-		conditions = append(conditions, changed)
-		v := values{"old": c.Quoted, "new": c.fresh, "to_new": c.toNew("NEW", schema), "to_old": c.toOld("NEW", schema),
-			"unset": c.unset("NEW"), "redirected": c.redirected(), "error": disagree(c), "changed": changed}
+		v := values{"old": c.old(), "new": c.new(), "to_new": c.toNew("NEW"), "to_old": c.toOld("NEW"),
+			"redirected": c.redirected(), "error": disagree(c), "changed": query("changed", c), "follower": c.new(), "followed": c.toNew("NEW")}
+		if r.swapped { // triggers of the user see and set the new key
+			v["follower"], v["followed"] = c.old(), c.toOld("NEW")
+		}
 		first.insert.WriteString(query("insert a reference", v))
 		first.update.WriteString(query("update a reference", v))
 		last.insert.WriteString(query("follow an insert", v))
 		last.update.WriteString(query("follow an update", v))
 	}
 	inserts, updates, deletes := first.insert.String(), first.update.String(), ""
-	twice := slices.ContainsFunc(m.triggers, func(t *trigger) bool { return t.Table == r.OID && t.Before })
-	if twice {
+	if m.twice(r) {
 		remember := ""
 		if root != nil {
-			remember = root.rootSQL("remember a row", schema)
+			remember = root.rootSQL("remember a row")
 		}
 		const phases = "\n        IF left(TG_NAME, 1) = ' ' THEN%s\n            RETURN NEW;\n        END IF;%s"
 		inserts = fmt.Sprintf(phases, inserts+remember, last.insert.String())
 		updates = fmt.Sprintf(phases, updates, last.update.String())
 	}
 	if root != nil {
-		inserts += root.rootSQL("insert a row", schema)
-		updates += root.rootSQL("update a row", schema)
-		deletes = root.rootSQL("delete a row", schema)
+		inserts += root.rootSQL("insert a row")
+		updates += root.rootSQL("update a row")
+		deletes = root.rootSQL("delete a row")
 	}
-	inserts += m.claimUnique(r, schema)
-	function := schema + ".fill_" + strconv.Itoa(n)
-	sql := []string{
-		fmt.Sprintf("CREATE FUNCTION %s() RETURNS trigger %s AS ", function, functionOptions) + body(query("trigger", values{"inserts": inserts, "setting": backfillSetting, "updates": updates, "deletes": deletes})),
+	inserts += m.claimUnique(r)
+	function := m.fillName(r)
+	return []string{
+		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger %s AS ", function, functionOptions) + body(query("trigger", values{"inserts": inserts, "setting": backfillSetting, "updates": updates, "deletes": deletes})),
 		fmt.Sprintf("REVOKE EXECUTE ON FUNCTION %s() FROM PUBLIC", function),
 		fmt.Sprintf("COMMENT ON FUNCTION %s() IS %s", function, literal("Keeps both keys of "+r.Name+" equal during a rekey.")),
 	}
-	sql = append(sql, lock(writers, r.Name)...)
-	create := func(name, event, condition string) {
-		sql = append(sql, fmt.Sprintf("CREATE TRIGGER %s BEFORE %s ON %s FOR EACH ROW%s EXECUTE FUNCTION %s()", name, event, r.Name, condition, function))
+}
+
+// triggerNames returns the names of the triggers of rekey on a table.
+func (m *model) triggerNames(r *relation) (list []string) {
+	if m.twice(r) {
+		list = append(list, firstInsertTrigger, firstUpdateTrigger)
 	}
+	list = append(list, insertTrigger, updateTrigger)
+	if slices.ContainsFunc(r.columns, func(c *column) bool { return c.root }) {
+		list = append(list, deleteTrigger)
+	}
+	return list
+}
+
+// triggerSQL renders the triggers of a table. They fire in replication sessions, too, so that no
+// program can leave them out. The conditions hold for either name of a column.
+func (m *model) triggerSQL(r *relation) []string {
+	sql := append(lock(writers, r.Name), script("drop triggers", r.Name)...)
+	conditions := each(r.columns, func(c *column) string {
+		if c.root {
+			return query("changed", c)
+		}
+		return query("changed", c) + " OR (NEW." + c.Quoted + " IS NULL) <> (NEW." + c.fresh + " IS NULL)"
+	})
 	when := " WHEN (" + strings.Join(conditions, " OR ") + ")"
 	if slices.ContainsFunc(r.columns, (*column).conditional) {
 		when = "" // it can't have a subquery
 	}
-	if twice {
-		create(firstInsertTrigger, "INSERT", "")
-		create(firstUpdateTrigger, "UPDATE", when)
-	}
-	create(insertTrigger, "INSERT", "")
-	create(updateTrigger, "UPDATE", when)
-	if deletes != "" {
-		create(deleteTrigger, "DELETE", "")
+	for _, name := range m.triggerNames(r) {
+		event, condition := strings.ToUpper(strings.TrimSuffix(name[strings.LastIndex(name, " ")+1:], `"`)), ""
+		if event == "UPDATE" {
+			condition = when
+		}
+		sql = append(sql, fmt.Sprintf("CREATE TRIGGER %s BEFORE %s ON %s FOR EACH ROW%s EXECUTE FUNCTION %s()", name, event, r.Name, condition, m.fillName(r)),
+			"ALTER TABLE "+r.Name+" ENABLE ALWAYS TRIGGER "+name)
 	}
 	return sql
 }
 
 // rootSQL renders a part of the trigger function for the table of the key.
-func (k *key) rootSQL(part, schema string) string {
+func (k *key) rootSQL(part string) string {
 	root := k.root
-	old, fresh := "NEW."+root.Quoted, "NEW."+root.fresh
+	old, fresh := "NEW."+root.old(), "NEW."+root.new()
 	chooseOld := old + " IS NULL"
 	if k.InPlace {
 		chooseOld += " OR " + k.inRange(fresh)
 	}
-	sameOld, sameNew := "t."+root.Quoted+" = "+old+readable, "t."+root.fresh+" = "+fresh
+	sameOld, sameNew := "t."+root.old()+" = "+old+readable, "t."+root.new()+" = "+fresh
 	return query(part, values{
-		"existing_old": existing(root.rel, "SELECT t."+root.fresh+" INTO "+fresh, sameOld, k.claimOld(schema, old)),
-		"existing_new": existing(root.rel, "SELECT t."+root.Quoted+"::text INTO chosen", sameNew, k.claimNew(schema, fresh)),
-		"find_new":     find(root.rel, "PERFORM", sameNew), "claim_old": k.claimOld(schema, old),
-		"old": root.Quoted, "new": root.fresh, "old_text": old + `::text COLLATE "C"`, "new_text": fresh + `::text COLLATE "C"`,
-		"old_type": root.Type, "new_type": k.format.sqlType, "new_key": k.newKey(schema), "old_key": k.oldKey(schema),
-		"choose_old": chooseOld, "old_expr": k.oldKeyFor(fresh), "default": k.oldExpr, "next": k.nextID(old), "former": k.nextID("OLD." + root.Quoted),
-		"pending": pendingTable(schema), "key": k.n,
+		"existing_old": existing(root.rel, "SELECT t."+root.new()+" INTO "+fresh, sameOld, k.claimOld(old)),
+		"existing_new": existing(root.rel, "SELECT t."+root.old()+"::text INTO chosen", sameNew, k.claimNew(fresh)),
+		"find_new":     find(root.rel, "PERFORM", sameNew), "claim_old": k.claimOld(old),
+		"old": root.old(), "new": root.new(), "old_text": old + `::text COLLATE "C"`, "new_text": fresh + `::text COLLATE "C"`,
+		"old_type": root.Type, "new_type": k.format.sqlType, "new_key": k.newKey(), "old_key": k.oldKey(),
+		"choose_old": chooseOld, "old_expr": k.oldKeyFor(fresh), "default": k.oldExpr, "next": k.nextID(old), "former": k.nextID("OLD." + root.old()),
+		"pending": pendingTable(), "key": k.n,
 	})
 }
 
@@ -235,7 +290,7 @@ func (k *key) rootSQL(part, schema string) string {
 // programs that run INSERT … ON CONFLICT with the same values wait for each other at one of
 // the indexes, the one on the old or the one on the new columns. At the other one, the second
 // program would get an error.
-func (m *model) claimUnique(r *relation, schema string) string {
+func (m *model) claimUnique(r *relation) string {
 	var b strings.Builder
 	for i, x := range m.changed {
 		if x.Table != r.OID || !x.Unique || !x.claimable() {
@@ -260,20 +315,15 @@ func (m *model) claimUnique(r *relation, schema string) string {
 		if len(present) > 0 {
 			statements += " WHERE " + strings.Join(present, " AND ")
 		}
-		statements += ";\n        IF FOUND THEN\n            " + claim(schema) + "\n        END IF;"
-		if x.Findable {
-			equal := append(each(x.Keys, func(k string) string { return "t." + k + " = NEW." + k }), conditions...)
-			statements = existing(r, "PERFORM", strings.Join(equal, " AND ")+readable, statements)
-		}
-		b.WriteString("\n        " + statements)
+		statements += ";\n        IF FOUND THEN\n            " + claim() + "\n        END IF;"
+		equal := append(each(x.Keys, func(k string) string { return "t." + k + " = NEW." + k }), conditions...)
+		b.WriteString("\n        " + existing(r, "PERFORM", strings.Join(equal, " AND ")+readable, statements))
 	}
 	return b.String()
 }
 
-// claimable reports whether the triggers can compute the values of an index.
-func (x *index) claimable() bool {
-	return !foreign(x.Predicate) && !slices.ContainsFunc(x.Keys, foreign)
-}
+// claimable reports whether the triggers can compute the values of an index. It has plain columns alone.
+func (x *index) claimable() bool { return x.Findable && !foreign(x.Predicate) }
 
 // foreign reports whether an expression has functions or operators outside of pg_catalog.
 // They can need another search_path than the triggers have.
@@ -291,5 +341,5 @@ func foreign(expression string) bool {
 func disagree(c *column) string {
 	return fmt.Sprintf(`RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
                 MESSAGE = %s, HINT = 'Set only one of them.';`,
-		literal(fmt.Sprintf("columns %s and %s of table %s refer to different rows", c.Quoted, c.fresh, c.rel.Name)))
+		literal(fmt.Sprintf("columns %s and %s of table %s refer to different rows", c.old(), c.new(), c.rel.Name)))
 }

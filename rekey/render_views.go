@@ -7,9 +7,17 @@ import (
 // schema returns the quoted name of the view's schema.
 func (v *view) schema() string { return strings.TrimSuffix(v.Name, "."+v.Plain) }
 
-// create renders the statements that create the view under a name.
-func (v *view) create(name string, comments bool) []string {
-	return script("create view", values{"view": v, "name": name, "comments": comments, "revoke": revokeAll(name, len(v.Grants) > 0)})
+// createView renders the statements that create a view in a schema. The role gives it to its owner
+// first, so that the owner grants the privileges.
+func (m *model) createView(v *view, schema string, comments bool) []string {
+	name := schema + "." + v.Plain
+	sql := script("create view", values{"view": v, "name": name, "comments": comments})
+	if schema == Schema {
+		sql = append(sql, script("give", values{"name": name, "schema": Schema, "owner": v.Owner, "role": m.role})...)
+	} else if v.Owner != m.role {
+		sql = append(sql, "ALTER VIEW "+name+" OWNER TO "+v.Owner)
+	}
+	return append(sql, script("grant on a view", values{"view": v, "name": name, "revoke": revokeAll(name, len(v.Grants) > 0)})...)
 }
 
 // revokeAll renders a statement that revokes the privileges that a new view has by ALTER

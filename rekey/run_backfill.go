@@ -66,11 +66,7 @@ func (j *job) backfill(ctx context.Context, a action) error {
 		}
 		// At most double, because the next rows may cost more.
 		size = min(max(size*min(max(j.o.BatchTime.Seconds()/took.Seconds(), 0.25), 2), 1), maxBatch)
-		pause := j.o.Pause
-		if j.guard.slow {
-			pause = max(pause, 0.75)
-		}
-		if pause > 0 {
+		if pause := j.o.Pause; pause > 0 {
 			if err := sleep(ctx, time.Duration(float64(took)*pause/(1-pause))); err != nil {
 				return err
 			}
@@ -129,7 +125,7 @@ func (j *job) saveCursor(ctx context.Context, db querier, c cursor) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET cursor = $1::text, updated_at = clock_timestamp()", string(text))
+	_, err = db.ExecContext(ctx, "UPDATE "+stateTable()+" SET cursor = $1::text, updated_at = clock_timestamp()", string(text))
 	return err
 }
 
@@ -170,14 +166,12 @@ func (j *job) noProgress(ctx context.Context, a action) error {
 	return fmt.Errorf("%w: rows of %s refer to rows that don't exist; delete these rows, or set the reference to NULL, and repeat the step", ErrInconsistent, a.Fill.Table)
 }
 
-// A guard measures what the writes of the backfill pile up: WAL that replicas have yet to replay
-// and that the server has yet to archive, and dead rows. The server measures a lag only when a
+// A guard measures how far replicas are behind. The server measures a lag only when a
 // replica answers, so a replica that hangs would keep its last one. So the guard compares the
 // positions in the WAL that each has replayed.
 type guard struct {
 	checked time.Time
 	samples []walPosition
-	slow    bool // the backfill runs at a quarter of its rate
 }
 
 // A walPosition is a position in the WAL that the server had reached at a time.
@@ -197,45 +191,26 @@ func (l *guard) lag(current walPosition, replayed int64) time.Duration {
 	return current.at.Sub(l.samples[0].at)
 }
 
-// watch pauses while a replica or the archive of the WAL is further behind than the options
-// allow. If autovacuum is behind, it makes the backfill slow: to wait for autovacuum could
-// take forever, as beside a transaction that keeps the rows.
+// watch pauses while a replica is further behind than the options allow.
 func (j *job) watch(ctx context.Context, a action, rows int64) error {
 	g := &j.guard
-	if time.Since(g.checked) < time.Second {
+	if j.o.MaxLag < 0 || time.Since(g.checked) < time.Second {
 		return nil
 	}
 	for {
 		var found struct {
-			Position, Replayed, Unarchived, Dead int64
-			Replica                              string
-			Monitor                              bool
+			Position, Replayed int64
+			Replica            string
 		}
-		if err := readJSON(ctx, j.conn, &found, query("pressure", nil), a.Fill.Table); err != nil {
+		if err := readJSON(ctx, j.conn, &found, query("pressure", nil)); err != nil {
 			return err
 		}
-		if found.Monitor {
-			if err := j.conn.QueryRowContext(ctx, query("unarchived", nil)).Scan(&found.Unarchived); err != nil {
-				return err
-			}
-		}
 		g.checked = time.Now()
-		report := func(format string, args ...any) {
-			j.o.Progress(Progress{Step: a.Step, Action: a.Title, Rows: rows, Total: max(a.Fill.Rows, rows), Waiting: fmt.Sprintf(format, args...)})
-		}
 		lag := g.lag(walPosition{g.checked, found.Position}, found.Replayed)
-		g.slow = j.o.MaxDead >= 0 && found.Dead > j.o.MaxDead
-		switch {
-		case j.o.MaxLag >= 0 && lag > j.o.MaxLag:
-			report("replica %s is %v behind", found.Replica, lag.Round(time.Second))
-		case j.o.MaxUnarchived >= 0 && found.Unarchived > j.o.MaxUnarchived:
-			report("the archive of the WAL is %d MB behind", found.Unarchived>>20)
-		case g.slow:
-			report("slow, since autovacuum is behind: %s has %d dead rows", a.Fill.Table, found.Dead)
-			return nil
-		default:
+		if lag <= j.o.MaxLag {
 			return nil
 		}
+		j.o.Progress(Progress{Step: a.Step, Action: a.Title, Rows: rows, Total: max(a.Fill.Rows, rows), Waiting: fmt.Sprintf("replica %s is %v behind", found.Replica, lag.Round(time.Second))})
 		if err := sleep(ctx, time.Second); err != nil {
 			return err
 		}

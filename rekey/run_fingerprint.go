@@ -2,17 +2,15 @@ package rekey
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // objects names the objects of a fingerprint.
 type objects struct {
-	Tables  []string // OIDs
-	Columns []string // that change, as OID.name
+	Tables  []string // qualified
+	Columns []string // that change, as table.name
 	Views   []string // qualified
 }
 
@@ -20,10 +18,9 @@ type objects struct {
 func (m *model) objects(list ...*relation) *objects {
 	o := &objects{}
 	for _, r := range list {
-		oid := strconv.FormatInt(r.OID, 10)
-		o.Tables = append(o.Tables, oid)
+		o.Tables = append(o.Tables, r.Name)
 		for _, c := range r.columns {
-			o.Columns = append(o.Columns, oid+"."+c.Name)
+			o.Columns = append(o.Columns, r.Name+"."+c.Name)
 		}
 	}
 	return o
@@ -52,7 +49,7 @@ func changes(then, now []string) (findings []string) {
 			}
 		}
 	}
-	find("gone", then, now, "owner", "type", "key", "constraint", "policy", "view", "query", "index", "statistics")
+	find("gone", then, now, "owner", "type", "key", "constraint", "policy", "view", "query", "index")
 	find("new", now, then, "owner", "type", "key", "constraint", "trigger", "policy", "view", "query")
 	return findings
 }
@@ -85,10 +82,7 @@ func (m *model) allObjects() *objects {
 
 // fingerprint describes the tables and the views in lines. It leaves out what belongs to the
 // job.
-func (o *objects) fingerprint(ctx context.Context, db interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-},
-) ([]string, error) {
+func (o *objects) fingerprint(ctx context.Context, db textQuerier) ([]string, error) {
 	return texts(ctx, db, query("fingerprint", nil), pgArray(o.Tables), pgArray(o.Columns), pgArray(o.Views))
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sortkey/sortkey/internal/pgerror"
@@ -34,13 +33,6 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 	if err != nil {
 		return err
 	}
-	var mu sync.Mutex // an index is watched beside its creation
-	progress := o.Progress
-	o.Progress = func(p Progress) {
-		mu.Lock()
-		defer mu.Unlock()
-		progress(p)
-	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("rekey: %s: %w", step, err)
@@ -48,14 +40,14 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 	defer conn.Close()
 	err = func() error {
 		var locked bool
-		if err := conn.QueryRowContext(ctx, "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext('sortkey rekey'), pg_catalog.hashtext($1))", o.Schema).Scan(&locked); err != nil {
+		if err := conn.QueryRowContext(ctx, "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext('sortkey rekey'), pg_catalog.hashtext($1))", Schema).Scan(&locked); err != nil {
 			return err
 		}
 		if !locked {
-			return fmt.Errorf("%w with schema %s; wait for it, or, if the program was killed, for the server to notice it", ErrBusy, o.Schema)
+			return fmt.Errorf("%w; wait for it, or, if the program was killed, for the server to notice it", ErrBusy)
 		}
 		var before string
-		defer func() { unlock(ctx, conn, o.Schema, before) }()
+		defer func() { unlock(ctx, conn, before) }()
 		err := conn.QueryRowContext(ctx, "SELECT (pg_catalog.json_object_agg(key, value))::pg_catalog.text FROM (SELECT key, pg_catalog.current_setting(key, true) FROM (SELECT pg_catalog.json_object_keys($1::pg_catalog.text::pg_catalog.json) UNION ALL SELECT 'role') k (key)) s (key, value) WHERE value IS NOT NULL", settings).Scan(&before)
 		if err != nil {
 			return err
@@ -63,10 +55,10 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 		if _, err := conn.ExecContext(ctx, setSettings, settings, false); err != nil {
 			return err
 		}
-		if err := checkJob(ctx, conn, o.Schema, nil); err != nil {
+		if err := checkJob(ctx, conn, nil); err != nil {
 			return err
 		}
-		role, err := jobOwner(ctx, conn, o.Schema, role)
+		role, err := jobOwner(ctx, conn, role)
 		if err != nil {
 			return err
 		}
@@ -75,15 +67,18 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 				return roleError(err, role)
 			}
 		}
-		s, err := readState(ctx, conn, o.Schema)
+		s, err := readState(ctx, conn)
 		if err != nil {
 			return err
 		}
-		if err := checkJob(ctx, conn, o.Schema, s.job.Tables); err != nil {
+		if err := checkJob(ctx, conn, s.job.Tables); err != nil {
 			return err
 		}
 		return f(&job{db: db, conn: conn, o: o, state: s})
 	}()
+	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err) // of a connection that is closed, for example
+	}
 	if err != nil {
 		return fmt.Errorf("rekey: %s: %w", step, err)
 	}
@@ -103,12 +98,12 @@ const setSettings = "SELECT pg_catalog.set_config(key, value, $2) FROM pg_catalo
 
 // unlock ends the advisory lock and restores the settings. If that fails, it closes the
 // connection, which does both.
-func unlock(ctx context.Context, conn *sql.Conn, schema, before string) {
+func unlock(ctx context.Context, conn *sql.Conn, before string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, err := conn.ExecContext(ctx, setSettings, before, false)
 	if err == nil {
-		_, err = conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtext('sortkey rekey'), pg_catalog.hashtext($1))", schema)
+		_, err = conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtext('sortkey rekey'), pg_catalog.hashtext($1))", Schema)
 	}
 	if err != nil {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // don't return it to the pool
@@ -117,7 +112,7 @@ func unlock(ctx context.Context, conn *sql.Conn, schema, before string) {
 
 func (j *job) wrongStep(step Step) error {
 	if !j.state.exists {
-		return fmt.Errorf("%w: no rekey with schema %s has begun; run expand", ErrStep, j.o.Schema)
+		return fmt.Errorf("%w: no rekey has begun; run expand", ErrStep)
 	}
 	return fmt.Errorf("%w: %s can't run now; the next step is %s", ErrStep, step, j.state.next())
 }
@@ -159,15 +154,17 @@ func (j *job) act(ctx context.Context, a action) error {
 			return err
 		}
 	case kindTrial:
-		if err := j.started(ctx, a); err != nil {
-			return err
-		}
 		err := j.retry(ctx, a, func(int) error {
 			return j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) error { return j.try(ctx, tx, a) })
 		})
 		if !errors.Is(err, errTried) {
 			return err
 		}
+	}
+	if j.state.exists && (a.Kind == kindCheck || a.Kind == kindTrial) && a.Step != StepValidate {
+		// A step that fails here has changed nothing, and begins with its checks again.
+		j.state.position++
+		return nil
 	}
 	return j.retry(ctx, a, func(int) error {
 		return j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) error {
@@ -176,7 +173,7 @@ func (j *job) act(ctx context.Context, a action) error {
 					return err
 				}
 			}
-			if a.Kind == kindDDL || a.Kind == kindEnd {
+			if slices.Contains([]string{kindDDL, kindSwap, kindEnd}, a.Kind) {
 				if err := j.change(ctx, tx, a); err != nil {
 					return err
 				}
@@ -217,7 +214,7 @@ func (j *job) execute(ctx context.Context, tx *sql.Tx, a action, statements []st
 			_, err = tx.ExecContext(ctx, s)
 		}
 		if sqlState(err) == pgerror.DependentObjects {
-			err = fmt.Errorf("%w (%s); drop these objects, and repeat the step", err, pgerror.Detail(err))
+			err = fmt.Errorf("%w: %w (%s); drop these objects, and repeat the step", ErrInconsistent, err, pgerror.Detail(err))
 		}
 		if err != nil {
 			return fmt.Errorf("%w\nin: %s", err, s)
@@ -316,7 +313,7 @@ func (j *job) retry(ctx context.Context, a action, f func(attempt int) error) er
 
 // holder describes the oldest other transaction that holds a lock on one of the tables.
 func (j *job) holder(ctx context.Context) string {
-	holders, err := texts(ctx, j.conn, query("holder", nil), "{"+strings.Join(j.state.job.Tables, ",")+"}")
+	holders, err := texts(ctx, j.conn, query("holder", nil), pgArray(j.state.job.Tables))
 	if err != nil || len(holders) == 0 {
 		return "another transaction holds a lock"
 	}
@@ -339,11 +336,6 @@ func (j *job) createIndex(ctx context.Context, a action) error {
 			return err
 		}
 	}
-	stop, err := j.watchIndex(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	return j.retry(ctx, a, func(attempt int) error {
 		if attempt > 0 {
 			if _, err := j.conn.ExecContext(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+a.Index); err != nil {
@@ -355,35 +347,8 @@ func (j *job) createIndex(ctx context.Context, a action) error {
 	})
 }
 
-// watchIndex reports the progress of CREATE INDEX CONCURRENTLY once per second, until stop is
-// called. It reports nothing if the pool has no other connection.
-func (j *job) watchIndex(ctx context.Context, a action) (stop func(), err error) {
-	var pid int64
-	if err := j.conn.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for sleep(ctx, time.Second) == nil {
-			p := Progress{Step: a.Step, Action: a.Title}
-			err := trust.Read(ctx, j.db, func(tx *sql.Tx) error {
-				return tx.QueryRowContext(ctx, query("index progress", nil), pid).Scan(&p.Phase, &p.Waiting)
-			})
-			if err == nil {
-				j.o.Progress(p)
-			}
-		}
-	}()
-	return func() { cancel(); <-done }, nil
-}
-
 // check runs queries whose rows are findings.
 func (j *job) check(ctx context.Context, a action) error {
-	if err := j.started(ctx, a); err != nil {
-		return err
-	}
 	var findings []string
 	for _, query := range a.SQL {
 		list, err := texts(ctx, j.conn, query)
@@ -395,11 +360,12 @@ func (j *job) check(ctx context.Context, a action) error {
 	return inconsistent(findings)
 }
 
-func texts(ctx context.Context, db interface {
+// A textQuerier is a *sql.DB, *sql.Conn or *sql.Tx.
+type textQuerier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}, query string, args ...any,
+}
 
-) (list []string, err error) {
+func texts(ctx context.Context, db textQuerier, query string, args ...any) (list []string, err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -446,11 +412,19 @@ func (j *job) change(ctx context.Context, tx *sql.Tx, a action) error {
 		return err
 	}
 	before, after = without(before, queryPrefix), without(after, queryPrefix) // names of relations differ
-	if a.Step == StepContract {                                               // the types of the keys differ
+	if a.Kind == kindSwap || a.Step == StepCleanup {                          // the types of the keys differ
 		before, after = without(before, typePrefix), without(after, typePrefix)
 	}
-	if err := inconsistent(difference(before, after)); err != nil {
-		return fmt.Errorf("%w\nThese objects changed since expand. Restore their state of then, and repeat the step", err)
+	findings := difference(before, after)
+	if a.Check != "" {
+		list, err := texts(ctx, tx, a.Check)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, list...)
+	}
+	if err := inconsistent(findings); err != nil {
+		return fmt.Errorf("%w\nNothing has changed. Restore the state that these objects had before the rekey, and repeat the step", err)
 	}
 	return nil
 }
@@ -472,32 +446,36 @@ func difference(before, after []string) (findings []string) {
 
 // checkJob returns [migrations.ErrUntrusted] if an untrusted role could have written the plan
 // of a job, or the code that its step runs.
-func checkJob(ctx context.Context, db trust.Beginner, schema string, tables []string) error {
+func checkJob(ctx context.Context, db trust.Beginner, tables []string) error {
 	var findings []trust.Finding
 	err := trust.Read(ctx, db, func(tx *sql.Tx) (err error) {
-		findings, err = trust.Find(ctx, tx, trust.Schemas([]string{schema}, nil))
+		findings, err = trust.Find(ctx, tx, trust.Schemas([]string{Schema}, nil))
 		if err == nil && len(findings) == 0 {
-			findings, err = attached(ctx, tx, schema)
+			findings, err = attached(ctx, tx)
 		}
 		if err == nil && len(findings) == 0 && len(tables) > 0 {
-			findings, err = untrusted(ctx, tx, tables)
+			var oids []string
+			oids, err = texts(ctx, tx, "SELECT pg_catalog.to_regclass(x)::pg_catalog.oid::pg_catalog.text FROM pg_catalog.unnest($1::pg_catalog.text::pg_catalog.text[]) x WHERE pg_catalog.to_regclass(x) IS NOT NULL", pgArray(tables))
+			if err == nil {
+				findings, err = untrusted(ctx, tx, oids)
+			}
 		}
 		return err
 	})
 	if err != nil || len(findings) == 0 {
 		return err
 	}
-	return fmt.Errorf("%s (%s); connect as the role that ran expand, or, if schema %s isn't yours, drop it: %w", trust.List(findings), trust.Rule, schema, migrations.ErrUntrusted)
+	return fmt.Errorf("%s (%s); connect as the role that ran expand, or, if schema %s isn't yours, drop it: %w", trust.List(findings), trust.Rule, Schema, migrations.ErrUntrusted)
 }
 
 // attached returns the triggers, rules, policies and children of the tables of a job, which has none.
 // The condition of a trigger can run code, even if the function of the trigger is the server's.
-func attached(ctx context.Context, tx *sql.Tx, schema string) (findings []trust.Finding, err error) {
-	found, err := trust.Find(ctx, tx, trust.Definitions([]string{schema}))
+func attached(ctx context.Context, tx *sql.Tx) (findings []trust.Finding, err error) {
+	found, err := trust.Find(ctx, tx, trust.Definitions([]string{Schema}))
 	for _, f := range found {
 		part := trust.Part(f.Reason)
 		kind, _, _ := strings.Cut(part, " ")
-		if strings.HasPrefix(f.Object, schema+".rekey_") && slices.Contains([]string{"trigger", "rule", "policy", "row", "child"}, kind) {
+		if strings.HasPrefix(f.Object, Schema+".rekey_") && slices.Contains([]string{"trigger", "rule", "policy", "row", "child"}, kind) {
 			findings = append(findings, trust.Finding{Object: "table " + f.Object, Reason: "has " + part})
 		}
 	}
@@ -506,9 +484,9 @@ func attached(ctx context.Context, tx *sql.Tx, schema string) (findings []trust.
 
 // jobOwner returns the role that a session acts as in a step: that of the plan's owner, or
 // the session's if it is a superuser.
-func jobOwner(ctx context.Context, conn *sql.Conn, schema, fallback string) (string, error) {
+func jobOwner(ctx context.Context, conn *sql.Conn, fallback string) (string, error) {
 	var owner sql.NullString
 	err := conn.QueryRowContext(ctx, `SELECT CASE WHEN u.rolsuper THEN current_user ELSE (SELECT pg_catalog.pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c
-		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::text AND c.relname = 'rekey_state') END FROM pg_catalog.pg_roles u WHERE u.rolname = current_user`, schema).Scan(&owner)
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::text AND c.relname = 'rekey_state') END FROM pg_catalog.pg_roles u WHERE u.rolname = current_user`, Schema).Scan(&owner)
 	return cmp.Or(owner.String, fallback), err
 }

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/sortkey/sortkey/migrations"
@@ -20,6 +20,7 @@ type state struct {
 	step                 Step
 	position             int // of the next action
 	cursor               string
+	added                []addedReference
 	startedAt, updatedAt time.Time
 }
 
@@ -27,14 +28,23 @@ type state struct {
 type savedJob struct {
 	Spec        Spec
 	Actions     []action
-	Tables      []string // OIDs
+	Tables      []string // qualified
+	Triggers    []tableTriggers
+	Keys        []savedKey
 	ReplicaRole bool
 	// Objects are the tables and views of the plan, with the Fingerprint that they had.
 	Objects     *objects
 	Fingerprint []string
 }
 
-func stateTable(schema string) string { return schema + ".rekey_state" }
+// tableTriggers are the triggers of rekey on a table, with the statements that create them again.
+type tableTriggers struct {
+	Table   string
+	Names   []string // without quotes
+	Restore []string
+}
+
+func stateTable() string { return Schema + ".rekey_state" }
 
 func (s state) next() Step {
 	if !s.exists {
@@ -48,33 +58,57 @@ func (s state) first(step Step) int {
 	return slices.IndexFunc(s.job.Actions, func(a action) bool { return a.Step == step })
 }
 
-// contracted reports whether contract has begun to change the tables.
-func (s state) contracted() bool {
-	return s.next() == StepContract && slices.ContainsFunc(s.job.Actions[s.first(StepContract):s.position], func(a action) bool { return a.Kind == kindDDL })
+// swaps returns the number of swaps of contract that are in effect.
+func (s state) swaps() int {
+	if !s.exists {
+		return 0
+	}
+	count := func(step Step, end int) (n int) {
+		for _, a := range s.job.Actions[s.first(step):end] {
+			if a.Kind == kindSwap {
+				n++
+			}
+		}
+		return n
+	}
+	switch all := count(StepContract, s.first(StepCleanup)); s.next() {
+	case StepContract:
+		return count(StepContract, s.position)
+	case StepCleanup:
+		return all
+	case StepUndo:
+		return all - count(StepUndo, s.position)
+	}
+	return 0
+}
+
+// cleaned reports whether cleanup has begun to change the tables.
+func (s state) cleaned() bool {
+	return s.next() == StepCleanup && slices.ContainsFunc(s.job.Actions[s.first(StepCleanup):s.position], func(a action) bool { return a.Kind == kindDDL })
 }
 
 func readState(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}, schema string,
+},
 ) (s state, err error) {
-	if err := db.QueryRowContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", stateTable(schema)).Scan(&s.exists); err != nil || !s.exists {
+	if err := db.QueryRowContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", stateTable()).Scan(&s.exists); err != nil || !s.exists {
 		return s, err
 	}
-	var text, step, comment string
-	err = db.QueryRowContext(ctx, "SELECT job, step, position, cursor, started_at, updated_at, coalesce(pg_catalog.obj_description($1::text::pg_catalog.regclass, 'pg_class'), '') FROM ONLY "+stateTable(schema),
-		stateTable(schema)).Scan(&text, &step, &s.position, &s.cursor, &s.startedAt, &s.updatedAt, &comment)
+	var text, step, added, comment string
+	err = db.QueryRowContext(ctx, "SELECT job, step, position, cursor, added, started_at, updated_at, coalesce(pg_catalog.obj_description($1::text::pg_catalog.regclass, 'pg_class'), '') FROM ONLY "+stateTable(), stateTable()).
+		Scan(&text, &step, &s.position, &s.cursor, &added, &s.startedAt, &s.updatedAt, &comment)
 	if err != nil {
 		return s, err
 	}
 	if comment != stateComment(text) {
-		return s, fmt.Errorf("the plan in table %s isn't the one that expand stored: its comment has another digest; restore both from a backup: %w", stateTable(schema), migrations.ErrUntrusted)
+		return s, fmt.Errorf("the plan in table %s isn't the one that expand stored: its comment has another digest; restore both from a backup: %w", stateTable(), migrations.ErrUntrusted)
 	}
 	s.step = Step(step)
-	if err := json.Unmarshal([]byte(text), &s.job); err != nil {
-		return s, fmt.Errorf("read the plan in table %s: %w", stateTable(schema), err)
+	if err := errors.Join(json.Unmarshal([]byte(text), &s.job), json.Unmarshal([]byte(added), &s.added)); err != nil {
+		return s, fmt.Errorf("read the plan in table %s: %w", stateTable(), err)
 	}
 	if s.position < 0 || s.position >= len(s.job.Actions) {
-		return s, fmt.Errorf("table %s has position %d; want 0 to %d: restore it from a backup", stateTable(schema), s.position, len(s.job.Actions)-1)
+		return s, fmt.Errorf("table %s has position %d; want 0 to %d: restore it from a backup", stateTable(), s.position, len(s.job.Actions)-1)
 	}
 	return s, nil
 }
@@ -89,16 +123,22 @@ func stateComment(job string) string {
 func jobOf(m *model, spec Spec, o Options) savedJob {
 	job := savedJob{Spec: spec, Actions: m.actions(o), ReplicaRole: m.replicaRole, Objects: m.allObjects(), Fingerprint: m.fingerprint}
 	for _, k := range m.keys {
-		job.Tables = append(job.Tables, strconv.FormatInt(k.root.rel.OID, 10))
+		if len(k.columns) == 0 {
+			job.Tables = append(job.Tables, k.root.rel.Name)
+		}
+	}
+	for _, k := range m.moved() {
+		job.Keys = append(job.Keys, savedKey{k.n, k.root.rel.Name, k.root.Quoted, k.root.fresh, k.root.Type, k.format.sqlType, k.root.Base, k.newOf(), k.oldOf()})
 	}
 	for _, r := range m.relations {
-		job.Tables = append(job.Tables, strconv.FormatInt(r.OID, 10))
+		job.Tables = append(job.Tables, r.Name)
+		job.Triggers = append(job.Triggers, tableTriggers{r.Name, each(m.triggerNames(r), unquote), m.triggerSQL(r)})
 	}
 	return job
 }
 
 // stateColumns are the columns of rekey_state.
-const stateColumns = "only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), job text NOT NULL, step text NOT NULL, position integer NOT NULL, cursor text NOT NULL DEFAULT '', " +
+const stateColumns = "only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), job text NOT NULL, step text NOT NULL, position integer NOT NULL, cursor text NOT NULL DEFAULT '', added text NOT NULL DEFAULT '[]', " +
 	"started_at timestamptz NOT NULL DEFAULT clock_timestamp(), updated_at timestamptz NOT NULL DEFAULT clock_timestamp()"
 
 // begin creates the schema of the job and the state.
@@ -107,10 +147,10 @@ func (j *job) begin(ctx context.Context, tx *sql.Tx, a action) error {
 	if err != nil {
 		return err
 	}
-	table := stateTable(j.o.Schema)
+	table := stateTable()
 	err = j.execute(ctx, tx, a, []string{
-		"CREATE SCHEMA " + j.o.Schema,
-		"COMMENT ON SCHEMA " + j.o.Schema + " IS 'Views for programs that use the new keys, and the state of sortkey rekey.'",
+		"CREATE SCHEMA " + Schema,
+		"COMMENT ON SCHEMA " + Schema + " IS 'Views for programs that use the new keys, and the state of sortkey rekey.'",
 		"CREATE TABLE " + table + " (" + stateColumns + ")",
 		"COMMENT ON TABLE " + table + " IS " + literal(stateComment(string(text))),
 	})
@@ -127,7 +167,7 @@ func (j *job) started(ctx context.Context, a action) error {
 		return nil
 	}
 	j.state.step = a.Step
-	_, err := j.conn.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET step = $1, updated_at = clock_timestamp()", string(a.Step))
+	_, err := j.conn.ExecContext(ctx, "UPDATE "+stateTable()+" SET step = $1, updated_at = clock_timestamp()", string(a.Step))
 	return err
 }
 
@@ -136,32 +176,31 @@ func (j *job) advance(ctx context.Context, tx *sql.Tx, a action) error {
 	next := j.state
 	next.exists, next.step, next.cursor = true, a.Step, ""
 	next.position++
-	_, err := tx.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET step = $1, position = $2, cursor = '', updated_at = clock_timestamp()", string(a.Step), next.position)
+	if a.Step == StepUndo && next.next() != StepUndo { // back before contract
+		next.position, next.step = next.first(StepContract), StepValidate
+	}
+	_, err := tx.ExecContext(ctx, "UPDATE "+stateTable()+" SET step = $1, position = $2, cursor = '', updated_at = clock_timestamp()", string(next.step), next.position)
 	if err == nil {
 		j.state = next
 	}
 	return err
 }
 
-// rowsLeft reports whether rows have no new key, or another one, after the backfill.
+// rowsLeft reports whether rows have no new key after the backfill.
 func (j *job) rowsLeft(ctx context.Context) (left bool, err error) {
-	for _, a := range ofStep(j.state.job.Actions, StepValidate) {
-		if a.Kind != kindCheck || a.Title != compareKeys {
+	for _, a := range ofStep(j.state.job.Actions, StepBackfill) {
+		if a.Kind != kindBackfill || left || err != nil {
 			continue
 		}
-		for _, query := range a.SQL {
-			if found, err := texts(ctx, j.conn, query); len(found) > 0 || err != nil {
-				return true, err
-			}
-		}
+		err = j.conn.QueryRowContext(ctx, a.SQL[1]).Scan(&left)
 	}
-	return false, nil
+	return left, err
 }
 
 // rewind continues with the first action of an earlier step.
 func (j *job) rewind(ctx context.Context, step Step) error {
 	position := j.state.first(step)
-	_, err := j.conn.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET step = $1, position = $2, cursor = '', updated_at = clock_timestamp()", string(step), position)
+	_, err := j.conn.ExecContext(ctx, "UPDATE "+stateTable()+" SET step = $1, position = $2, cursor = '', updated_at = clock_timestamp()", string(step), position)
 	j.state.step, j.state.position, j.state.cursor = step, position, ""
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sortkey/sortkey/migrations"
@@ -63,7 +64,15 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if err != nil {
 		return nil, err
 	}
-	m := &model{own: []string{config.Schema, config.Schema + "_internal"}, sessionPath: path}
+	m := &model{own: []string{config.Schema, config.Schema + "_internal"}, sessionPath: path, literals: spec.Literals}
+	var running bool
+	if err := tx.QueryRowContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", stateTable()).Scan(&running); err != nil {
+		return nil, err
+	}
+	if running {
+		m.problem("schema "+Schema, "belongs to a rekey that isn't complete", "finish or abort it: sortkey rekey status prints the next step")
+		return m, nil
+	}
 	if err := m.find(ctx, tx, spec, named, formats(config)); err != nil {
 		return nil, err
 	}
@@ -79,8 +88,13 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if err := m.check(ctx, tx, o); err != nil || len(m.problems) > 0 || len(m.relations) == 0 {
 		return m, err
 	}
-	m.fingerprint, err = m.allObjects().fingerprint(ctx, tx)
-	return m, err
+	if m.fingerprint, err = m.allObjects().fingerprint(ctx, tx); err != nil {
+		return nil, err
+	}
+	if err := tx.Rollback(); err != nil { // the pool can have one connection
+		return nil, err
+	}
+	return m, m.checkTimeIndexes(ctx, db)
 }
 
 func (m *model) result(o Options) *Plan {
@@ -112,7 +126,7 @@ func (m *model) result(o Options) *Plan {
 func Expand(ctx context.Context, db *sql.DB, spec Spec, o Options) error {
 	// Inspect needs a connection of its own, before run takes one, since a pool can have only
 	// one.
-	s, err := ReadStatus(ctx, db, o)
+	s, err := ReadStatus(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -140,7 +154,7 @@ func Expand(ctx context.Context, db *sql.DB, spec Spec, o Options) error {
 		case j.state.exists:
 			return j.wrongStep(StepExpand)
 		case m == nil:
-			return fmt.Errorf("%w: another program has ended a rekey with schema %s just now; repeat the step", ErrBusy, j.o.Schema)
+			return fmt.Errorf("%w: another program has ended a rekey just now; repeat the step", ErrBusy)
 		}
 		j.state = state{job: jobOf(m, spec, j.o), step: StepExpand}
 		return j.perform(ctx, StepExpand)
@@ -155,14 +169,17 @@ func equal(a, b Spec) bool {
 }
 
 // Backfill fills the new columns of existing rows, in batches, and repeats that until no row
-// is left. It can be canceled and repeated at any time until Contract.
+// is left. It never changes a key that is set. It can be canceled and repeated at any time until Contract.
 func Backfill(ctx context.Context, db *sql.DB, o Options) error {
 	return run(ctx, db, o, StepBackfill, "", func(j *job) error {
-		switch next := j.state.next(); {
-		case next == StepBackfill:
-		case next != StepValidate && next != StepContract || j.state.contracted():
+		next := j.state.next()
+		if next != StepBackfill && next != StepValidate && next != StepContract || j.state.swaps() > 0 {
 			return j.wrongStep(StepBackfill)
-		default:
+		}
+		if err := j.restoreTriggers(ctx, StepBackfill); err != nil {
+			return err
+		}
+		if next != StepBackfill {
 			left, err := j.rowsLeft(ctx)
 			if err != nil || !left {
 				return err
@@ -176,7 +193,9 @@ func Backfill(ctx context.Context, db *sql.DB, o Options) error {
 }
 
 // Validate creates the indexes and the constraints of the new columns, compares both keys
-// of all rows, and creates the views for programs of the new version.
+// of all rows, and creates the views for programs of the new version. It tries Contract in a
+// transaction that it rolls back. If it is repeated, it creates what is missing, such as a view that
+// was dropped.
 //
 // If columns, constraints, triggers, policies or views have changed since Expand, so that the
 // views or Contract would be wrong, the error wraps [ErrInconsistent] and names them. The same
@@ -186,43 +205,101 @@ func Backfill(ctx context.Context, db *sql.DB, o Options) error {
 // Validate returns an error that wraps [ErrInconsistent]. Run Backfill and Validate again.
 func Validate(ctx context.Context, db *sql.DB, o Options) error {
 	return run(ctx, db, o, StepValidate, "", func(j *job) error {
-		if next := j.state.next(); next != StepValidate && next != StepContract {
+		if next := j.state.next(); next != StepValidate && next != StepContract || j.state.swaps() > 0 {
 			return j.wrongStep(StepValidate)
 		}
 		if err := j.unchanged(ctx); err != nil {
 			return err
 		}
-		return j.perform(ctx, StepValidate) // nothing in a repeated call
+		if err := j.restoreTriggers(ctx, StepValidate); err != nil {
+			return err
+		}
+		if first := j.state.first(StepValidate); first >= 0 && j.state.next() == StepContract {
+			j.state.position = first
+		}
+		return j.perform(ctx, StepValidate)
 	})
 }
 
-// Contract drops the old columns and gives their names to the new ones, one table after
-// another, or all at once if functions work on several of them. No program of the old version may run
-// any more. Before it changes anything,
-// Contract compares both keys of all rows, and looks for objects that were created on old
-// columns since Expand. It tries the triggers of the application on a row with the new keys, in a
-// transaction that it rolls back. Each transaction compares the catalog before it commits. If an index,
-// constraint, privilege or comment would be lost, the error wraps [ErrInconsistent].
+// Contract gives the names of the old columns to the new ones, and names of rekey's to the old ones,
+// one table after another, or several at once if a function or a view works on them. The triggers go
+// on keeping both keys, so that [Undo] can lead back until [Cleanup]. No program of the old version
+// may run any more.
+//
+// Before it changes anything, Contract compares both keys of all rows, and looks for objects that were
+// created on the columns since Expand. It tries each change, and the triggers of the application on
+// a row with the new keys, in a transaction that it rolls back. Each transaction compares the catalog
+// before it commits. If an index, constraint, privilege or comment would be lost, the error wraps
+// [ErrInconsistent], and nothing has changed.
 func Contract(ctx context.Context, db *sql.DB, o Options) error {
 	return run(ctx, db, o, StepContract, "", func(j *job) error {
 		if j.state.next() != StepContract {
 			return j.wrongStep(StepContract)
 		}
-		if !j.state.contracted() {
+		if j.state.swaps() == 0 {
 			j.state.position = j.state.first(StepContract) // with all checks
 			if err := j.unchanged(ctx); err != nil {
 				return err
+			}
+			lost, err := j.lostTriggers(ctx)
+			if err != nil {
+				return err
+			}
+			if err := inconsistent(lost); err != nil {
+				return fmt.Errorf("%w\nRun backfill and validate again, which restore them", err)
 			}
 		}
 		return j.perform(ctx, StepContract)
 	})
 }
 
+// Undo gives the old columns their names again, as they were before Contract. Rows that programs have
+// written since have old keys, too. It can follow Contract, also an incomplete one, until Cleanup.
+// Then the next step is Contract again, or [Abort].
+func Undo(ctx context.Context, db *sql.DB, o Options) error {
+	return run(ctx, db, o, StepUndo, "", func(j *job) error {
+		swaps := j.state.swaps()
+		if swaps == 0 || j.state.cleaned() {
+			return j.wrongStep(StepUndo)
+		}
+		if err := j.restoreTriggers(ctx, StepUndo); err != nil {
+			return err
+		}
+		if err := j.undoAdded(ctx); err != nil {
+			return err
+		}
+		if next := j.state.next(); next != StepUndo {
+			j.state.position = j.state.first(StepUndo)
+			if next == StepContract { // incomplete
+				j.state.position = j.state.first(StepAbort) - swaps
+			}
+		}
+		return j.perform(ctx, StepUndo)
+	})
+}
+
+// Cleanup ends a rekey after [Contract]: it drops the old columns, the triggers, and the views for
+// programs of the new version. From then on, there is no way back. No program may use the views.
+//
+// Before it changes anything, Cleanup looks for objects that depend on what it drops. If there are any,
+// the error wraps [ErrInconsistent].
+func Cleanup(ctx context.Context, db *sql.DB, o Options) error {
+	return run(ctx, db, o, StepCleanup, "", func(j *job) error {
+		if j.state.next() != StepCleanup {
+			return j.wrongStep(StepCleanup)
+		}
+		if !j.state.cleaned() {
+			j.state.position = j.state.first(StepCleanup) // with all checks
+		}
+		return j.perform(ctx, StepCleanup)
+	})
+}
+
 // Abort drops the objects of the other steps, one table after another. It can follow any
-// step until Contract has begun to change the tables.
+// step until Contract has begun to change the tables, and Undo.
 func Abort(ctx context.Context, db *sql.DB, o Options) error {
 	return run(ctx, db, o, StepAbort, "", func(j *job) error {
-		if !j.state.exists || j.state.contracted() {
+		if !j.state.exists || j.state.swaps() > 0 || j.state.next() == StepCleanup {
 			return j.wrongStep(StepAbort)
 		}
 		if j.state.next() != StepAbort {
@@ -232,23 +309,71 @@ func Abort(ctx context.Context, db *sql.DB, o Options) error {
 	})
 }
 
-// ReadStatus returns the state of the rekey with its views in Options.Schema. It returns
-// [migrations.ErrUntrusted] if a role that the session doesn't trust could have written it.
-func ReadStatus(ctx context.Context, db *sql.DB, o Options) (Status, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return Status{}, err
+// lostTriggers returns a finding for each table on which triggers of rekey are missing or disabled.
+func (j *job) lostTriggers(ctx context.Context) ([]string, error) {
+	return lostTriggers(ctx, j.conn, j.state)
+}
+
+func lostTriggers(ctx context.Context, db textQuerier, s state) ([]string, error) {
+	tables, err := lostTriggerTables(ctx, db, s)
+	return each(tables, func(table string) string {
+		return "triggers of rekey on " + table + " are missing or disabled, so rows can have one key alone"
+	}), err
+}
+
+func lostTriggerTables(ctx context.Context, db textQuerier, s state) ([]string, error) {
+	var tables, triggers []string
+	for _, t := range s.job.Triggers {
+		for _, name := range t.Names {
+			tables, triggers = append(tables, t.Table), append(triggers, name)
+		}
 	}
-	if err := checkJob(ctx, db, o.Schema, nil); err != nil {
+	return texts(ctx, db, query("lost triggers", nil), pgArray(tables), pgArray(triggers))
+}
+
+// restoreTriggers creates triggers that are missing or disabled again.
+func (j *job) restoreTriggers(ctx context.Context, step Step) error {
+	if j.state.next() == StepExpand {
+		return nil
+	}
+	tables, err := lostTriggerTables(ctx, j.conn, j.state)
+	if err != nil {
+		return err
+	}
+	for _, t := range j.state.job.Triggers {
+		if !slices.Contains(tables, t.Table) {
+			continue
+		}
+		a := action{Action: Action{Step: step, Kind: kindDDL, Title: "restore the triggers of " + t.Table, SQL: t.Restore}}
+		err := j.retry(ctx, a, func(int) error {
+			return j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) error { return j.execute(ctx, tx, a, a.SQL) })
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.Title, err)
+		}
+		j.o.Progress(Progress{Step: step, Action: a.Title, Done: true})
+	}
+	return nil
+}
+
+// ReadStatus returns the state of the rekey. It returns
+// [migrations.ErrUntrusted] if a role that the session doesn't trust could have written it.
+func ReadStatus(ctx context.Context, db *sql.DB) (Status, error) {
+	if err := checkJob(ctx, db, nil); err != nil {
 		return Status{}, fmt.Errorf("rekey: read status: %w", err)
 	}
-	s, err := readState(ctx, db, o.Schema)
+	s, err := readState(ctx, db)
 	if err != nil {
 		return Status{}, fmt.Errorf("rekey: read status: %w", err)
 	}
 	status := Status{Spec: s.job.Spec, Step: s.step, Next: s.next(), StartedAt: s.startedAt, UpdatedAt: s.updatedAt}
 	if s.exists {
 		status.Actions = public(s.job.Actions[s.position:])
+		if s.next() != StepExpand && s.next() != StepAbort && !s.cleaned() {
+			if status.Findings, err = lostTriggers(ctx, db, s); err != nil {
+				return Status{}, fmt.Errorf("rekey: read status: %w", err)
+			}
+		}
 	}
 	if status.Next == s.step {
 		status.Action = status.Actions[0].Title

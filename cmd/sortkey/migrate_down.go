@@ -41,7 +41,7 @@ On a terminal, down asks for the schema's name first. Elsewhere it needs --yes.`
 			name, err := db.name(ctx)
 			if err == nil {
 				warning := fmt.Sprintf("Down removes all objects of sortkey in schema %s of database %s.", db.Schema, name)
-				err = c.confirm(ctx, warning, db.Schema, "down removed nothing")
+				err = c.confirm(ctx, warning, "schema", db.Schema, "down removed nothing")
 			}
 			if err != nil {
 				return err
@@ -64,16 +64,16 @@ On a terminal, down asks for the schema's name first. Elsewhere it needs --yes.`
 	return cmd
 }
 
-// confirm asks for the name of a schema. It returns an error if the answer differs.
-func (c *app) confirm(ctx context.Context, warning, schema, refused string) error {
-	fmt.Fprintf(c.Errs, "%s\nTo continue, type the name of the schema: ", warning)
+// confirm asks for the name of an object. It returns an error if the answer differs.
+func (c *app) confirm(ctx context.Context, warning, object, name, refused string) error {
+	fmt.Fprintf(c.Errs, "%s\nTo continue, type the name of the %s: ", warning, object)
 	answer, _ := bufio.NewReader(interruptedReader{ctx, c.In}).ReadString('\n')
 	if ctx.Err() != nil {
 		fmt.Fprintln(c.Errs)
 		return ctx.Err()
 	}
-	if got := strings.TrimSpace(answer); got != schema {
-		return fmt.Errorf("%s: want the name of the schema, %s, got %q", refused, schema, got)
+	if got := strings.TrimSpace(answer); got != name {
+		return fmt.Errorf("%s: want the name of the %s, %s, got %q", refused, object, name, got)
 	}
 	return nil
 }

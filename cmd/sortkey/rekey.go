@@ -18,12 +18,10 @@ import (
 type rekeyFlags struct {
 	databaseFlags
 	options rekey.Options
-	dryRun  bool
 }
 
 // command adds the flags to cmd. The command connects to the database and calls do.
 func (f *rekeyFlags) command(c *app, cmd *cobra.Command, do databaseFunc) *cobra.Command {
-	cmd.Flags().StringVar(&f.options.Schema, "views", rekey.DefaultSchema, "`name` of the schema with the views for the new version of the programs")
 	return f.installedCommand(cmd, func(ctx context.Context, db database, args []string) error {
 		f.options.Config = db.Config
 		f.options.Progress = c.rekeyProgress()
@@ -50,12 +48,11 @@ func (f *rekeyFlags) command(c *app, cmd *cobra.Command, do databaseFunc) *cobra
 // optionError matches an error in a field of [rekey.Options], and optionFlags has its flag.
 var (
 	optionError = regexp.MustCompile(`^rekey: Options\.(\w+): (.*)`)
-	optionFlags = map[string]string{"Schema": "views", "LockTimeout": "lock-timeout", "LockWait": "lock-wait", "BatchTime": "batch-time", "Pause": "pause"}
+	optionFlags = map[string]string{"LockTimeout": "lock-timeout", "LockWait": "lock-wait", "BatchTime": "batch-time", "Pause": "pause"}
 )
 
 // stepCommand is command for a step.
 func (f *rekeyFlags) stepCommand(c *app, cmd *cobra.Command, do databaseFunc) *cobra.Command {
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the SQL of the step without running it")
 	cmd.Flags().DurationVar(&f.options.LockTimeout, "lock-timeout", 100*time.Millisecond, "`duration` of an attempt to get a lock behind which other sessions wait")
 	cmd.Flags().DurationVar(&f.options.LockWait, "lock-wait", 10*time.Minute, "`duration` of all attempts")
 	return f.command(c, cmd, do)
@@ -64,9 +61,10 @@ func (f *rekeyFlags) stepCommand(c *app, cmd *cobra.Command, do databaseFunc) *c
 func (c *app) rekeyCommand() *cobra.Command {
 	return group("rekey", "Replace the primary key of a table in use", `Rekey replaces the primary keys of tables in use, and all references to them, with
 IDs that sort by time. Programs keep reading and writing the tables. The steps,
-in order, are inspect, expand, backfill, validate and contract; docs/rekey.md
-shows them. Each can be repeated after an error or an interrupt. Status prints
-the next one. Abort restores the tables until contract has begun to change them.
+in order, are inspect, expand, backfill, validate, contract and cleanup;
+docs/rekey.md shows them. Each can be repeated after an error or an interrupt.
+Status prints the next one. Abort restores the tables until contract, and undo
+takes contract back until cleanup.
 
 The file FILE describes the keys in JSON. Package rekey documents the fields of
 Spec:
@@ -82,28 +80,37 @@ Spec:
       "references": [{"table": "audit_log", "column": "order_id", "to": "orders"}]
     }
 
-The formats are snowflake, snowflake_si, uid60, sno and uuid7. The last one and
-uid60 have no node numbers. References are columns that refer to a key without a
-foreign key. Reserve no node number before: expand does so.`,
+The formats are snowflake, uid60, sno and uuid7. The last one and uid60 have no
+node numbers. References are columns that refer to a key without a foreign key.
+Reserve no node number before: expand does so.`,
 		c.rekeyInspectCommand(), c.rekeyExpandCommand(),
 		c.rekeyStepCommand(rekey.StepBackfill, "Fill the new columns of existing rows", `Backfill fills the new columns in small batches, and repeats that until no row is
-left. It pauses while a replica or the archive of the WAL is behind, and slows
-down while autovacuum is. An interrupt loses at most one batch.`, rekey.Backfill),
+left. It pauses while a replica is behind. An interrupt loses at most one batch.`, rekey.Backfill),
 		c.rekeyStepCommand(rekey.StepValidate, "Add indexes, constraints and views", `Validate creates the indexes without blocking writers, adds the constraints,
 compares both keys of all rows, and creates the views for the new version of the
-programs. After that, replace the programs. The new version uses the same SQL,
-and the schema of the views first in its search_path.`, rekey.Validate),
-		c.rekeyStepCommand(rekey.StepContract, "Drop the old columns, and rename the new ones", `Contract compares both keys of all rows, looks for objects that were created on old
-columns since expand, and tries the triggers of the tables. Then it replaces the
-columns of one table after another. From then on, there is no way back, and no
-program of the old version may run any more.
+programs. It tries contract and rolls it back. After that, replace the programs.
+The new version uses the same SQL, and the schema of the views, rekeyed, first in
+its search_path. Repeat validate to create what is missing, such as a view.`, rekey.Validate),
+		c.rekeyStepCommand(rekey.StepContract, "Give the names of the old columns to the new ones", `Contract compares both keys of all rows, looks for objects that were created on the
+columns since expand, and tries the triggers of the tables. Then it exchanges the
+names of the columns of one table after another. No program of the old version
+may run any more. The old keys stay, and new rows get old keys, too, until
+cleanup: undo takes contract back.
 
-On a terminal, contract asks for the name of the schema of the views first.
-Elsewhere it needs --yes.`, rekey.Contract),
+With --cleanup, cleanup follows at once.`, rekey.Contract),
+		c.rekeyStepCommand(rekey.StepUndo, "Take contract back", `Undo gives the old columns their names again. Rows that programs have written since
+contract stay, with both keys. Stop programs that need the new keys by the names
+of the tables first. Programs that use the views of schema rekeyed can go on.
+Afterwards, run contract again, or abort.`, rekey.Undo),
+		c.rekeyStepCommand(rekey.StepCleanup, "Drop the old columns", `Cleanup ends a rekey after contract: it drops the old columns, the triggers, and the
+views for the new version. From then on, there is no way back.
+
+On a terminal, cleanup asks for the name of the database first. Elsewhere it needs
+--yes.`, rekey.Cleanup),
 		c.rekeyStepCommand(rekey.StepAbort, "Restore the tables", `Abort drops the new columns and all else that the other steps created. Rows that
 programs have written by either key stay. Stop the programs of the new version
 first: their IDs are lost.`, rekey.Abort),
-		c.rekeyStatusCommand())
+		c.rekeyAddReferenceCommand(), c.rekeyStatusCommand())
 }
 
 // progressInterval is the time between lines of progress.
@@ -131,11 +138,8 @@ func (c *app) rekeyProgress() func(rekey.Progress) {
 		}
 		shown = now
 		state := filled(p)
-		switch {
-		case p.Waiting != "":
+		if p.Waiting != "" {
 			state = "waiting: " + cli.Printable(p.Waiting)
-		case p.Phase != "":
-			state = p.Phase
 		}
 		fmt.Fprintf(c.Errs, "%s: %s\n", cli.Printable(p.Action), state)
 	}

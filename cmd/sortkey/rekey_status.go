@@ -18,6 +18,7 @@ type rekeyStatus struct {
 	Next      rekey.Step `json:"next"`
 	Action    string     `json:"action,omitempty"`
 	Left      int        `json:"actions_left"`
+	Findings  []string   `json:"findings,omitempty"`
 	StartedAt *time.Time `json:"started_at"`
 	UpdatedAt *time.Time `json:"updated_at"`
 }
@@ -31,19 +32,19 @@ func (c *app) rekeyStatusCommand() *cobra.Command {
 they are equal, the step is incomplete, and ACTION is the action that comes next.`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, db database, _ []string) error {
-		s, err := rekey.ReadStatus(ctx, db.std, flags.options)
+		s, err := rekey.ReadStatus(ctx, db.std)
 		if err != nil {
 			return err
 		}
-		return c.printRekeyStatus(s, flags.options.Schema)
+		return c.printRekeyStatus(s)
 	})
 }
 
-func (c *app) printRekeyStatus(s rekey.Status, views string) error {
+func (c *app) printRekeyStatus(s rekey.Status) error {
 	if s.Step == "" && !c.JSON() {
-		return c.note("no rekey with schema %s; the next step is expand\n", views)
+		return c.note("no rekey; the next step is expand\n")
 	}
-	status := rekeyStatus{Tables: []string{}, Step: s.Step, Next: s.Next, Action: s.Action}
+	status := rekeyStatus{Tables: []string{}, Step: s.Step, Next: s.Next, Action: s.Action, Findings: s.Findings}
 	for _, k := range s.Spec.Keys {
 		status.Tables = append(status.Tables, k.Table)
 	}
@@ -69,5 +70,6 @@ func (c *app) printRekeyStatus(s rekey.Status, views string) error {
 		{"next action", action},
 		{"started", fmt.Sprintf("%s (%s)", stamp(s.StartedAt), c.ago(s.StartedAt))},
 		{"updated", fmt.Sprintf("%s (%s)", stamp(s.UpdatedAt), c.ago(s.UpdatedAt))},
+		{"problem", strings.Join(s.Findings, "; ")},
 	})
 }

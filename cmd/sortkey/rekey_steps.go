@@ -4,10 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/rekey"
 	"github.com/spf13/cobra"
@@ -26,73 +26,56 @@ expand changes nothing.`,
 		ValidArgsFunction: completeJSON,
 		PreRunE:           readSpecTo(&spec),
 	}, func(ctx context.Context, db database, _ []string) error {
-		if !flags.dryRun {
-			return rekey.Expand(ctx, db.std, spec, flags.options)
-		}
-		plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
-		if err != nil {
-			return err
-		}
-		if len(plan.Problems) > 0 {
-			return c.printPlan(plan, false)
-		}
-		return c.printSQL(plan.Step(rekey.StepExpand))
+		return rekey.Expand(ctx, db.std, spec, flags.options)
 	})
 }
 
 // rekeyStepCommand returns the command of a step that needs no FILE.
 func (c *app) rekeyStepCommand(step rekey.Step, short, long string, do func(context.Context, *sql.DB, rekey.Options) error) *cobra.Command {
 	var flags rekeyFlags
-	var yes bool
-	asks := func() bool { return step == rekey.StepContract && !yes && !flags.dryRun }
+	var yes, cleanup bool
+	ends := func() bool { return step == rekey.StepCleanup || cleanup }
 	cmd := flags.stepCommand(c, &cobra.Command{
 		Use:   string(step),
 		Short: short,
 		Long:  long,
 		Args:  cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
-			if asks() && !cli.IsTerminal(c.In) {
-				return cli.Usagef("standard input is not a terminal, so contract cannot ask for confirmation: pass --yes to drop the old keys")
+			if ends() && !yes && !cli.IsTerminal(c.In) {
+				return cli.Usagef("standard input is not a terminal, so %s cannot ask for confirmation: pass --yes to drop the old keys", step)
 			}
 			return nil
 		},
 	}, func(ctx context.Context, db database, _ []string) error {
-		if asks() {
-			if err := c.confirmContract(ctx, db, flags.options); err != nil {
+		if ends() && !yes {
+			if err := c.confirmCleanup(ctx, db, step); err != nil {
 				return err
 			}
 		}
-		if !flags.dryRun {
-			return do(ctx, db.std, flags.options)
-		}
-		status, err := rekey.ReadStatus(ctx, db.std, flags.options)
-		if err != nil {
+		if err := do(ctx, db.std, flags.options); err != nil || !cleanup {
 			return err
 		}
-		actions := slices.DeleteFunc(status.Actions, func(a rekey.Action) bool { return a.Step != step })
-		if len(actions) == 0 {
-			return fmt.Errorf("%s has nothing to do; the next step is %s", step, status.Next)
-		}
-		return c.printSQL(actions)
+		return rekey.Cleanup(ctx, db.std, flags.options)
 	})
-	if step == rekey.StepContract {
+	switch step {
+	case rekey.StepContract:
+		cmd.Flags().BoolVar(&cleanup, "cleanup", false, "drop the old keys at once: there is no way back")
+		fallthrough
+	case rekey.StepCleanup:
 		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "drop the old keys without confirmation")
-	}
-	if step == rekey.StepBackfill {
+	case rekey.StepBackfill:
 		cmd.Flags().DurationVar(&flags.options.BatchTime, "batch-time", 50*time.Millisecond, "`duration` that a batch should take, and for which its rows stay locked")
 		cmd.Flags().DurationVar(&flags.options.MaxLag, "max-lag", 10*time.Second, "`duration` that a replica may be behind; negative: no limit")
-		cmd.Flags().Int64Var(&flags.options.MaxDead, "max-dead", 5_000_000, "`count` of dead rows of a table beyond which backfill runs at a quarter of its rate, if autovacuum is behind; negative: no limit")
-		cmd.Flags().Int64Var(&flags.options.MaxUnarchived, "max-unarchived", 1<<30, "`bytes` of WAL that may wait for the archive; negative: no limit")
 		cmd.Flags().Float64Var(&flags.options.Pause, "pause", 0, "`share` of time in which backfill pauses, from 0 to below 1")
 	}
 	return cmd
 }
 
-// confirmContract asks for the name of the schema of the views, if contract is the next step.
-func (c *app) confirmContract(ctx context.Context, db database, o rekey.Options) error {
-	s, err := rekey.ReadStatus(ctx, db.std, o)
-	if err != nil || s.Next != rekey.StepContract {
-		return err // contract reports the next step
+// confirmCleanup asks for the name of the database, if the step is the next one.
+func (c *app) confirmCleanup(ctx context.Context, db database, step rekey.Step) error {
+	s, err := rekey.ReadStatus(ctx, db.std)
+	if err != nil || s.Next != step {
+		return err // the step reports the next one
 	}
 	database, err := db.name(ctx)
 	if err != nil {
@@ -102,6 +85,28 @@ func (c *app) confirmContract(ctx context.Context, db database, o rekey.Options)
 	for i, k := range s.Spec.Keys {
 		tables[i] = cli.Printable(k.Table)
 	}
-	return c.confirm(ctx, fmt.Sprintf("Contract drops the old keys of %s in database %s, permanently. No program of the old version may run.", strings.Join(tables, ", "), cli.Printable(database)),
-		o.Schema, "contract changed nothing")
+	return c.confirm(ctx, fmt.Sprintf("Cleanup drops the old keys of %s in database %s, permanently. No program of the old version may run.", strings.Join(tables, ", "), cli.Printable(database)),
+		"database", database, string(step)+" changed nothing")
+}
+
+func (c *app) rekeyAddReferenceCommand() *cobra.Command {
+	var flags rekeyFlags
+	var where string
+	cmd := flags.stepCommand(c, &cobra.Command{
+		Use:   "add-reference TABLE COLUMN TO",
+		Short: "Map a column that was missed",
+		Long: `Add-reference replaces the old keys of table TO in a column by the new ones, between
+contract and cleanup. Values that are no old keys stay. A column of the new type, or
+a text, is updated by one statement. Another one gets the new type, which rewrites
+its table under a lock. Undo maps the column back.`,
+		Args: cobra.ExactArgs(3),
+	}, func(ctx context.Context, db database, args []string) error {
+		rows, err := rekey.AddReference(ctx, db.std, rekey.Reference{Table: args[0], Column: args[1], To: args[2], Where: where}, flags.options)
+		if err != nil {
+			return err
+		}
+		return c.Print(map[string]int64{"rows": rows}, "%s rows mapped\n", humanize.Comma(rows))
+	})
+	cmd.Flags().StringVar(&where, "where", "", "`condition` for the rows that refer to TO, an SQL expression over columns of the row")
+	return cmd
 }

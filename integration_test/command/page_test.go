@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write the output of the commands to docs/command.md, docs/rekey.md and testdata/sqlc")
 
 // The commands in docs/command.md and docs/rekey.md print what the pages show. They run after
-// the SQL on the pages, and find the JSON in a file. To update the pages:
+// the SQL on the pages, and find the JSON in files. To update the pages:
 //
 //	go test ./command -run TestPages -update
 func TestPages(t *testing.T) {
@@ -41,7 +41,9 @@ func checkPage(t *testing.T, db *pgtest.DB, page string) {
 				db.Exec(t, strings.ReplaceAll(statement, "DATABASE shop", "DATABASE "+db.Name))
 			}
 		case language == "json":
-			pgtest.Must(t, os.WriteFile(filepath.Join(dir, "customers.json"), []byte(script), 0o644))
+			if table := specTable.FindStringSubmatch(script); table != nil {
+				pgtest.Must(t, os.WriteFile(filepath.Join(dir, table[1]+".json"), []byte(script), 0o644))
+			}
 		case language == "console":
 			commands++
 			return "```console\n" + session(t, db, dir, script) + "```\n"
@@ -63,6 +65,9 @@ func checkPage(t *testing.T, db *pgtest.DB, page string) {
 		}
 	}
 }
+
+// specTable finds the first table of a Spec, whose file has its name.
+var specTable = regexp.MustCompile(`"keys": \[\s*\{\s*"table": "(\w+)"`)
 
 // block matches a fenced block of the page.
 var block = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```\n")

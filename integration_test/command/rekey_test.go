@@ -22,13 +22,11 @@ func TestRekey(t *testing.T) {
 		db.Exec(t, "CREATE TABLE orders (id serial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now()); INSERT INTO orders SELECT FROM generate_series(1, 1234)")
 
 		wantFailure(t, sortkey(t, db, "rekey inspect", file+"x"), 2, "no such file")
-		wantFailure(t, sortkey(t, db, "rekey inspect", file, "--views", "Bad Name"), 2, `--views: "Bad Name"`)
 		for flag, want := range map[string]string{"--pause 2": "--pause: 2 is out of range", "--batch-time 1ns": "--batch-time: 1ns is", "--lock-timeout 1ns": "--lock-timeout: 1ns is", "--lock-wait -1s": "--lock-wait: -1s is"} {
 			wantFailure(t, sortkey(t, db, "rekey backfill "+flag), 2, "sortkey: "+want, "--help for the usage")
 		}
-		wantFailure(t, sortkey(t, db, "rekey backfill"), 2, "no rekey with schema rekeyed has begun; run expand")
-		wantFailure(t, sortkey(t, db, "rekey abort --dry-run"), 2, "abort has nothing to do; the next step is expand")
-		wantSame(t, must(t, db, "rekey status"), "no rekey with schema rekeyed; the next step is expand\n")
+		wantFailure(t, sortkey(t, db, "rekey backfill"), 2, "no rekey has begun; run expand")
+		wantSame(t, must(t, db, "rekey status"), "no rekey; the next step is expand\n")
 
 		// Problems are results of inspect, and an error of expand.
 		db.Exec(t, "CREATE MATERIALIZED VIEW recent AS SELECT id FROM orders")
@@ -49,13 +47,11 @@ func TestRekey(t *testing.T) {
 		wantFields(t, plan[0], `{"problems": []}`) // not null
 		column := plan[0]["tables"].([]any)[0].(map[string]any)["columns"].([]any)[0].(map[string]any)
 		wantFields(t, column, `{"new_name": "rekey_id", "old_type": "integer", "new_type": "bigint"}`)
-		dry := must(t, db, "rekey expand", file, "--dry-run")
-		if all := must(t, db, "rekey inspect", file, "--sql"); !strings.HasPrefix(all, dry) || !strings.HasPrefix(dry, "-- expand: reserve node numbers\nSELECT sortkey.reserve_node('snowflake', 1, ") {
-			t.Errorf("expected expand --dry-run to print the begin of inspect --sql, got\n%s\nand\n%s", dry, all)
+		if all := must(t, db, "rekey inspect", file, "--sql"); !strings.HasPrefix(all, "-- expand: reserve node numbers\nSELECT sortkey.reserve_node('snowflake', 1, ") || !strings.Contains(all, "\n-- backfill: fill keys of public.orders: a batch, and a query for more rows\nWITH batch AS ") {
+			t.Errorf("inspect --sql: got\n%s", all)
 		}
 		succeed(t, db, "rekey expand", file)
-		wantFailure(t, sortkey(t, db, "rekey contract --yes"), 2, "contract can't run now; the next step is backfill")
-		wantParts(t, must(t, db, "rekey backfill --dry-run"), "-- backfill: fill keys of public.orders: a batch, and a query for more rows\nWITH batch AS ")
+		wantFailure(t, sortkey(t, db, "rekey contract"), 2, "contract can't run now; the next step is backfill")
 		done := objects(t, succeed(t, db, "rekey backfill -o json").out)
 		if len(done) != 3 {
 			t.Fatalf("backfill in JSON: got %v", done)
@@ -71,15 +67,25 @@ func TestRekey(t *testing.T) {
 		wantFindings(t, diagnose(t, db), "rekey warning rekeyed: keys of orders: the next step is contract, the last change was 3 days ago → "+
 			"run sortkey rekey contract, or sortkey rekey abort; until then, each INSERT sets both keys")
 		db.Exec(t, "CREATE INDEX late ON orders (id)")
-		wantFailure(t, sortkey(t, db, "rekey contract --yes"), 1, "would be lost: index public.late")
-		db.Exec(t, "DROP INDEX late")
-		wantFailure(t, sortkey(t, db, "rekey contract"), 2, "standard input is not a terminal, so contract cannot ask for confirmation: pass --yes")
-		question := "Contract drops the old keys of orders in database " + db.Name + ", permanently. No program of the old version may run.\nTo continue, type the name of the schema: "
-		if shown, code := onTerminal(t, command(t, db, "rekey contract"), "type the name of the schema: ", "yes\n"); code != 2 || shown != question+"yes\nsortkey: contract changed nothing: want the name of the schema, rekeyed, got \"yes\"\n" {
+		wantFailure(t, sortkey(t, db, "rekey contract"), 1, "would be lost: index public.late")
+		db.Exec(t, `DROP INDEX late; ALTER TABLE orders DISABLE TRIGGER "~rekey insert"`)
+		const lost = "triggers of rekey on public.orders are missing or disabled, so rows can have one key alone"
+		wantParts(t, must(t, db, "rekey status"), "problem    "+lost)
+		wantFindings(t, diagnose(t, db), "rekey warning rekeyed: keys of orders: the next step is contract, the last change was 3 days ago; "+lost+" → run sortkey rekey backfill and sortkey rekey validate, which restore them")
+		wantFailure(t, sortkey(t, db, "rekey contract"), 1, lost)
+		succeed(t, db, "rekey validate")
+		succeed(t, db, "rekey contract")
+		db.Exec(t, "UPDATE rekeyed.rekey_state SET updated_at = now() - interval '3 days'; CREATE TABLE notes (order_key integer); INSERT INTO notes VALUES (1), (2)")
+		wantFindings(t, diagnose(t, db), "rekey warning rekeyed: keys of orders: the next step is cleanup, the last change was 3 days ago → run sortkey rekey cleanup, or sortkey rekey undo; until then, each INSERT and DELETE takes some 5 to 30 µs per row more, and old keys are used up")
+		wantParts(t, must(t, db, "rekey add-reference notes order_key orders"), "2 rows mapped\n")
+		wantSame(t, pgtest.Value[string](t, db.Conn(t), "SELECT count(*) || ' ' || pg_typeof(min(order_key)) FROM notes JOIN orders ON id = order_key"), "2 bigint")
+		wantFailure(t, sortkey(t, db, "rekey cleanup"), 2, "standard input is not a terminal, so cleanup cannot ask for confirmation: pass --yes")
+		question := "Cleanup drops the old keys of orders in database " + db.Name + ", permanently. No program of the old version may run.\nTo continue, type the name of the database: "
+		if shown, code := onTerminal(t, command(t, db, "rekey cleanup"), "type the name of the database: ", "yes\n"); code != 2 || shown != question+"yes\nsortkey: cleanup changed nothing: want the name of the database, "+db.Name+", got \"yes\"\n" {
 			t.Errorf("another answer: code %d, %q", code, shown)
 		}
-		wantFields(t, objects(t, must(t, db, "rekey status -o json"))[0], `{"next": "contract", "action": "look for new objects on the old columns"}`)
-		must(t, db, "rekey contract --dry-run")
+		wantFields(t, objects(t, must(t, db, "rekey status -o json"))[0], `{"next": "cleanup"}`)
+		succeed(t, db, "rekey undo")
 		succeed(t, db, "rekey abort")
 		if out := must(t, db, "nodes list snowflake"); strings.Contains(out, "reserved") {
 			t.Errorf("after abort: got\n%s", out)
@@ -87,8 +93,8 @@ func TestRekey(t *testing.T) {
 	})
 }
 
-// After contract, audit knows the types of keys without a default and of references. On a
-// terminal, contract asks for the name of the schema of the views.
+// After cleanup, audit knows the types of keys without a default and of references. On a
+// terminal, contract --cleanup asks for the name of the database.
 func TestRekeyText(t *testing.T) {
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		file := filepath.Join(t.TempDir(), "orders.json")
@@ -99,8 +105,8 @@ func TestRekeyText(t *testing.T) {
 		succeed(t, db, "rekey expand", file)
 		succeed(t, db, "rekey backfill")
 		succeed(t, db, "rekey validate")
-		shown, code := onTerminal(t, command(t, db, "rekey contract"), "type the name of the schema: ", "rekeyed\n")
-		if code != 0 || !strings.Contains(shown, "type the name of the schema: rekeyed\ncompare the keys of all rows in ") || !strings.Contains(shown, "drop schema rekeyed in ") {
+		shown, code := onTerminal(t, command(t, db, "rekey contract --cleanup"), "type the name of the database: ", db.Name+"\n")
+		if code != 0 || !strings.Contains(shown, "type the name of the database: "+db.Name+"\ncompare the keys of all rows in ") || !strings.Contains(shown, "drop schema rekeyed in ") {
 			t.Errorf("the name: code %d, %q", code, shown)
 		}
 		for _, column := range []string{"orders.id", "lines.order_id"} {

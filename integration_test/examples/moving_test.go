@@ -186,6 +186,7 @@ func TestReplacingKeys(t *testing.T) {
 		must(t, old.Model(&before.Order{}).Where("customer_id = ?", seen.ID).Update("customer_id", customers[0].ID).Error)
 		must(t, changed.Model(&after.Order{}).Where("total = 1501").Update("customer_id", eve.ID).Error)
 		must(t, rekey.Contract(t.Context(), pool, rekey.Options{}))
+		must(t, rekey.Cleanup(t.Context(), pool, rekey.Options{}))
 
 		// The programs of the new version continue, and AutoMigrate has nothing to change.
 		must(t, changed.Create(&after.Customer{Name: "1502", Orders: []after.Order{{Total: 1502}}}).Error)

@@ -336,7 +336,7 @@ func TestSettings(t *testing.T) {
 			// The command resets the role. The library works on the sessions of its caller.
 			allowed(sortkey("migrate up"), sortkey("migrate check"), sortkey("doctor"), sortkey("nodes list"), sortkey("audit shop.orders --type snowflake --serial-until 9"), sortkey("partitions run")), calls(up, down),
 			settings(target, "RESET role"), allowed(up), calls(readers...),
-			allowed(sortkey("rekey inspect {spec} --sql"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract --yes")),
+			allowed(sortkey("rekey inspect {spec} --sql"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract"), sortkey("rekey undo"), sortkey("rekey contract --cleanup --yes")),
 			calls(sortkey("audit orders --type snowflake --serial-until 9"), sortkey("partitions run"), maintain), refused(removal...),
 		}}, trap{name: "read-only " + of, names: []string{"read-only transaction", "shop.orders", "server-read-only"}, steps: []step{
 			settings(target, "SET default_transaction_read_only = on"),

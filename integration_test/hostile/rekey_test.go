@@ -27,8 +27,10 @@ func withKey(fields string) step { return func(w *world) { w.key = ", " + fields
 var (
 	inspect = []call{sortkey("rekey inspect {spec} --sql"), inspectLibrary}
 	expand  = sortkey("rekey expand {spec}")
-	rest    = []call{sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract --yes")}
+	rest    = []call{sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract --cleanup --yes")}
 	abort   = sortkey("rekey abort")
+	// These follow contract.
+	after = []call{sortkey("rekey add-reference shop.orders id shop.orders"), sortkey("rekey add-reference mallory.t ref shop.orders"), sortkey("rekey undo"), sortkey("rekey cleanup --yes")}
 
 	inspectLibrary = library("Inspect", func(ctx context.Context, db *sql.DB) error {
 		plan, err := rekey.Inspect(ctx, db, rekey.Spec{Keys: []rekey.Key{{Table: "shop.orders", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: rekey.Times{Column: "at"}}}}, rekey.Options{})
@@ -150,16 +152,17 @@ func TestRekey(t *testing.T) {
 			ALTER FUNCTION mallory.fire() SET search_path = pg_catalog; CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON shop.orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mallory.fire()`},
 	} {
 		start := []step{admin("GRANT REFERENCES, SELECT, TRIGGER ON shop.orders TO {mallory}"), allowed(expand)}
-		names := append([]string{"mallory", "fire"}, idle...)
+		names := append([]string{"mallory", "fire", "changes already"}, idle...)
 		traps = append(traps,
 			trap{name: late.name + " before backfill", names: names, steps: append(start[:2:2], mallory(late.sql), calls(rest...), calls(abort))},
 			trap{name: late.name + " before contract", names: names, steps: append(start[:2:2], allowed(rest[0], rest[1]), mallory(late.sql), calls(rest...), calls(abort))},
-			trap{name: late.name + " before abort", names: names, steps: append(start[:2:2], allowed(rest[0], rest[1]), mallory(late.sql), calls(sortkey("rekey abort --dry-run"), abort))})
+			trap{name: late.name + " before abort", names: names, steps: append(start[:2:2], allowed(rest[0], rest[1]), mallory(late.sql), calls(abort))},
+			trap{name: late.name + " after contract", names: names, steps: append(start[:2:2], allowed(rest[0], rest[1], sortkey("rekey contract")), mallory(late.sql), calls(after...))})
 	}
 	springs(t, traps)
 }
 
-// OldKey is an expression of the Spec. Inspect only explains it, so it must be a single one.
+// OldKey and the SQL of times are expressions of the Spec. Each must be a single one.
 func TestOldKey(t *testing.T) {
 	var traps []trap
 	for _, tt := range []struct{ name, expression string }{
@@ -173,10 +176,12 @@ func TestOldKey(t *testing.T) {
 		{"unicode", `U&'\0027' UESCAPE '!'); COMMIT; CREATE TABLE shop.forged (); --`},
 		{"newline", "1\n); COMMIT; CREATE TABLE shop.forged (); --"},
 	} {
-		key := fmt.Sprintf(`"old_key": %s`, jsonText(tt.expression))
-		traps = append(traps, trap{name: tt.name, names: append([]string{"OldKey", "key of shop.orders"}, idle...), steps: []step{
-			withKey(key), refused(inspect[0], sortkey("rekey expand {spec} --dry-run"), expand), untouched, admin("SELECT FROM shop.secrets"),
-		}})
+		for field, format := range map[string]string{"OldKey": `"old_key": %s`, "Times.SQL": `"times": {"column": "", "sql": %s}`} {
+			key := fmt.Sprintf(format, jsonText(tt.expression))
+			traps = append(traps, trap{name: tt.name + " in " + field, names: append([]string{field, "key of shop.orders"}, idle...), steps: []step{
+				withKey(key), refused(inspect[0], expand), untouched, admin("SELECT FROM shop.secrets"),
+			}})
+		}
 	}
 	springs(t, traps)
 }

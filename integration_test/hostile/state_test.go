@@ -18,7 +18,7 @@ func jsonText(s string) string {
 }
 
 // columns are the columns of rekey_state.
-const columns = `only_row boolean PRIMARY KEY DEFAULT true, job text NOT NULL, step text NOT NULL, position integer NOT NULL, cursor text NOT NULL DEFAULT '',
+const columns = `only_row boolean PRIMARY KEY DEFAULT true, job text NOT NULL, step text NOT NULL, position integer NOT NULL, cursor text NOT NULL DEFAULT '', added text NOT NULL DEFAULT '[]',
 	started_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now() - interval '3 days'`
 
 // forged is the plan of a rekey whose actions, one per step, make mallory a superuser.
@@ -46,8 +46,8 @@ func table(job string, position int, step string) string {
 
 // steps are all steps of a rekey, and the commands that read its state.
 var steps = []call{
-	sortkey("rekey status"), sortkey("doctor"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey contract --yes"),
-	sortkey("rekey abort --dry-run"), sortkey("rekey abort"),
+	sortkey("rekey status"), sortkey("doctor"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey contract"),
+	after[0], after[1], after[2], after[3], sortkey("rekey abort"),
 }
 
 // Mallory creates or writes the table with the plan of a rekey. Its SQL would run with the
@@ -61,7 +61,7 @@ func TestState(t *testing.T) {
 		squat("forged plan at expand", table(forged(), 0, "expand")),
 		squat("trigger", table(forged(), 0, "expand")+`; CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON rekeyed.rekey_state FOR EACH ROW EXECUTE FUNCTION mallory.fire()`),
 		squat("schema", jobSchema),
-		squat("view", jobSchema+`CREATE VIEW rekeyed.rekey_state AS SELECT true AS only_row, '{}'::text AS job, 'expand'::text AS step, 0 AS position, ''::text AS cursor, now() AS started_at, now() AS updated_at WHERE mallory.payload();
+		squat("view", jobSchema+`CREATE VIEW rekeyed.rekey_state AS SELECT true AS only_row, '{}'::text AS job, 'expand'::text AS step, 0 AS position, ''::text AS cursor, '[]'::text AS added, now() AS started_at, now() AS updated_at WHERE mallory.payload();
 			GRANT ALL ON rekeyed.rekey_state TO PUBLIC`),
 		squat("policy", table(forged(), 0, "expand")+`; ALTER TABLE rekeyed.rekey_state ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON rekeyed.rekey_state USING (mallory.payload())`),
 		squat("position below 0", table(forged(), -1, "expand")),

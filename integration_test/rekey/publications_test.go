@@ -58,7 +58,7 @@ func TestSubscriber(t *testing.T) {
 		if !strings.HasPrefix(waiting, "replica shop is ") || !strings.HasSuffix(waiting, "s behind") {
 			t.Fatalf("expected the backfill to wait for the subscriber, got %q", waiting)
 		}
-		j.run(rekey.StepValidate, rekey.StepContract)
+		j.run(rekey.StepValidate, rekey.StepContract, rekey.StepCleanup)
 
 		j.spec = customersSpec(rekey.Sno)
 		j.spec.Keys[0].OldKey = "1000"
@@ -74,6 +74,10 @@ func TestSubscriber(t *testing.T) {
 		j.fails(rekey.StepContract, rekey.ErrInconsistent, "publication shop publishes public.customers")
 		j.do("ALTER PUBLICATION shop DROP TABLE customers; INSERT INTO notes VALUES (2)")
 		j.run(rekey.StepContract)
+		j.do("ALTER PUBLICATION shop ADD TABLE customers")
+		j.fails(rekey.StepCleanup, rekey.ErrInconsistent, "publication shop publishes public.customers")
+		j.do("ALTER PUBLICATION shop DROP TABLE customers")
+		j.run(rekey.StepCleanup)
 
 		subscriber.Exec(t, "TRUNCATE customers, orders; ALTER TABLE orders DROP CONSTRAINT orders_customer_id_fkey; ALTER TABLE customers ALTER id TYPE uuid USING NULL; ALTER TABLE orders ALTER customer_id TYPE uuid USING NULL; ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers")
 		j.do("ALTER PUBLICATION shop ADD TABLE customers, orders")

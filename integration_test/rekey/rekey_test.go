@@ -16,7 +16,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
@@ -50,12 +49,17 @@ func runStepper(ctx context.Context, database string, until rekey.Step) error {
 		fmt.Printf("%s: %s: %d rows, done: %t\n", p.Step, p.Action, p.Rows, p.Done)
 	}}
 	for begun := time.Now(); ; {
-		status, err := rekey.ReadStatus(ctx, db, o)
+		status, err := rekey.ReadStatus(ctx, db)
 		if err != nil {
 			return err
 		}
-		contracted := until == rekey.StepContract && status.Next == rekey.StepExpand
-		if contracted || slices.Index(steps, status.Next) > slices.Index(steps, until) {
+		cleaned := until == rekey.StepCleanup && status.Next == rekey.StepExpand
+		if until == rekey.StepUndo {
+			if status.Next == rekey.StepContract && status.Step == rekey.StepValidate {
+				return nil
+			}
+			status.Next = rekey.StepUndo
+		} else if cleaned || slices.Index(steps, status.Next) > slices.Index(steps, until) {
 			return nil
 		}
 		err = j.try(ctx, status.Next, o)
@@ -78,11 +82,8 @@ func must1[T any](v T, err error) T {
 	return v
 }
 
-// config is a Config with the functions of all formats. There are 256 node numbers for
-// SnowflakeSIs.
-var config = migrations.Config{
-	SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), MachineBits: 8, IndexBits: 5},
-}
+// config is the default Config.
+var config migrations.Config
 
 // installed is a database with the SQL functions.
 var installed = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
@@ -135,7 +136,7 @@ func wantText(t testing.TB, what, text string, parts ...string) {
 }
 
 // steps are the steps in order.
-var steps = []rekey.Step{rekey.StepExpand, rekey.StepBackfill, rekey.StepValidate, rekey.StepContract}
+var steps = []rekey.Step{rekey.StepExpand, rekey.StepBackfill, rekey.StepValidate, rekey.StepContract, rekey.StepCleanup}
 
 // A job is a rekey of the tables of a database.
 type job struct {
@@ -190,6 +191,10 @@ func (j *job) try(ctx context.Context, step rekey.Step, o rekey.Options) error {
 		return rekey.Validate(ctx, j.pool, o)
 	case rekey.StepContract:
 		return rekey.Contract(ctx, j.pool, o)
+	case rekey.StepCleanup:
+		return rekey.Cleanup(ctx, j.pool, o)
+	case rekey.StepUndo:
+		return rekey.Undo(ctx, j.pool, o)
 	case rekey.StepAbort:
 		return rekey.Abort(ctx, j.pool, o)
 	}
@@ -224,7 +229,7 @@ func (j *job) runWith(o rekey.Options, list ...rekey.Step) {
 // status returns the state of the rekey.
 func (j *job) status() rekey.Status {
 	j.Helper()
-	s, err := rekey.ReadStatus(j.Context(), j.pool, rekey.Options{Config: config})
+	s, err := rekey.ReadStatus(j.Context(), j.pool)
 	must(j.TB, err)
 	return s
 }

@@ -131,7 +131,6 @@ CREATE TABLE reviews (
 CREATE INDEX reviews_of_order ON reviews (order_id, stars) WHERE order_id IS NOT NULL;
 CREATE UNIQUE INDEX reviews_once ON reviews (product_id, customer_id, order_id);
 CREATE INDEX reviews_by_stars ON reviews ((stars + 1), order_id);
-ALTER INDEX reviews_by_stars ALTER COLUMN 1 SET STATISTICS 300;
 ALTER TABLE reviews REPLICA IDENTITY FULL;
 ALTER TABLE reviews ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON reviews TO shop_app USING (NOT hidden) WITH CHECK (stars BETWEEN 1 AND 5);
@@ -169,7 +168,6 @@ COMMENT ON CONSTRAINT billed_to ON orders IS 'A foreign key.';
 COMMENT ON CONSTRAINT shipped_somewhere ON orders IS 'A check.';
 COMMENT ON CONSTRAINT line_of_order ON order_lines IS 'A unique constraint.';
 COMMENT ON INDEX orders_of_customer IS 'An index.';
-COMMENT ON STATISTICS orders_of_status IS 'Extended statistics.';
 COMMENT ON VIEW order_report IS 'A view.';
 COMMENT ON COLUMN order_report.order_id IS 'A column of a view.';
 COMMENT ON COLUMN billing."Payments"."orderId" IS 'The key of the order.';

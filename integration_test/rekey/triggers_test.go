@@ -132,7 +132,7 @@ func TestUserTriggers(t *testing.T) {
 		}
 		check := func(when string) {
 			t.Helper()
-			want(t, when+": carts without the total of their lines", j.connect(oldVersion).all("SELECT c.name, c.total, sum(l.price) FROM carts c JOIN lines l ON l.cart_id = c.id GROUP BY c.id HAVING c.total <> sum(l.price)"), "")
+			want(t, when+": carts without the total of their lines", j.connect(oldVersion).all("SELECT c.name, c.total, sum(l.price) FROM carts c JOIN lines l ON l.cart_id = c.id GROUP BY c.id, c.name, c.total HAVING c.total <> sum(l.price)"), "")
 			want(t, when+": lines without the name of their cart", j.connect(oldVersion).all("SELECT l.id, l.cart_name, c.name FROM lines l LEFT JOIN carts c ON c.id = l.cart_id WHERE c.name IS DISTINCT FROM l.cart_name"), "")
 		}
 		start(oldVersion, 2)
@@ -201,7 +201,6 @@ func TestTrial(t *testing.T) {
 			triggerOn("copies", "AFTER INSERT OR UPDATE", "PERFORM public.recount(ARRAY[NEW.film_id])"), "function public.recount(bigint[]) does not exist",
 			"CREATE FUNCTION recount(ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE public.films f SET counted = (SELECT count(*) FROM public.copies WHERE film_id = f.id) WHERE id = ANY ($1); END $$"},
 		{"a column of another table", triggerOn("films", "AFTER INSERT", "INSERT INTO seen_before VALUES (NEW.id)"), outOfRange, "ALTER TABLE seen_before ALTER value TYPE bigint"},
-		{"values by position", triggerOn("films", "AFTER INSERT", "INSERT INTO public.shelves VALUES (NEW.id, 5)"), "INSERT INTO public.shelves VALUES (NEW.id, 5)", triggerOn("films", "AFTER INSERT", "INSERT INTO public.shelves (film_id, place) VALUES (NEW.id, 5)")},
 		{"a wide column", triggerOn("films", "AFTER INSERT", "INSERT INTO seen VALUES (NEW.id)"), "", ""},
 		{"a type of a column", triggerOn("copies", "BEFORE INSERT OR UPDATE", "DECLARE f public.copies.film_id%TYPE := NEW.film_id; PERFORM f"), "", ""},
 		{"a new row of the table that it refers to", triggerOn("copies", "BEFORE INSERT", "INSERT INTO public.films (title) VALUES ('of ' || NEW.id) RETURNING id INTO NEW.film_id"), "", ""},
@@ -212,15 +211,14 @@ func TestTrial(t *testing.T) {
 			oneJob(t, films+c.change, filmsSpec(), func(t *testing.T, j *job) {
 				const counts = "SELECT count(*), (SELECT count(*) FROM copies), (SELECT count(*) FROM shelves), (SELECT count(*) FROM seen) FROM films"
 				before := j.one(counts)
-				j.run(steps[:3]...)
+				j.run(steps[:2]...)
 				if c.want != "" {
-					j.fails(rekey.StepContract, rekey.ErrInconsistent, c.want)
-					j.wantStatus(rekey.StepContract, rekey.StepContract)
+					j.fails(rekey.StepValidate, rekey.ErrInconsistent, c.want)
+					j.wantStatus(rekey.StepValidate, rekey.StepValidate)
 					want(t, "the type of the key", j.one("SELECT format_type(atttypid, -1) FROM pg_attribute WHERE attrelid = 'films'::regclass AND attname = 'id'"), "integer")
 					j.do(c.fix)
 				}
-				j.run(rekey.StepContract)
-				want(t, "functions of a trial", j.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'trial%'"), "0")
+				j.run(steps[2:]...)
 				want(t, "the row counts", j.one(counts), before)
 				j.do("INSERT INTO films (title) VALUES ('last'); INSERT INTO copies (film_id, no) SELECT id, 9 FROM films WHERE title = 'last'; INSERT INTO shelves (film_id, place) SELECT id, 9 FROM films WHERE title = 'last'")
 			})

@@ -73,7 +73,7 @@ SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", pg_catalog.form
     EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE t.tgrelid = c.oid AND p.proname = 'citus_truncate_trigger') AS "Distributed",
     EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('O', 'A')) AS "Triggers",
     EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('A', 'R')) AS "AlwaysTriggers",
-    c.reltuples AS "Rows", c.relreplident AS "Identity", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)) AS "Owner"
+    c.reltuples AS "Rows", c.relnatts AS "Attributes", c.relreplident AS "Identity", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)) AS "Owner"
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::text::oid) x
 {{- end}}
 
@@ -94,10 +94,9 @@ SELECT i.indexrelid::bigint AS "OID", i.indrelid::bigint AS "Table", pg_catalog.
     LEFT JOIN pg_catalog.pg_attribute ca ON ca.attrelid = i.indrelid AND ca.attnum = u.num LEFT JOIN pg_catalog.pg_type t ON t.oid = ca.atttypid) AS "Findable",
     i.indnullsnotdistinct AS "NullsEqual", coalesce(pg_catalog.pg_get_expr(i.indpred, i.indrelid), '') AS "Predicate", concat_ws(' ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) AS "Expression",
     pg_catalog.pg_get_indexdef(i.indexrelid) AS "Definition", coalesce(pg_catalog.quote_ident(k.conname), '') AS "Constraint", coalesce(k.contype::text, '') AS "Type",
-    coalesce(k.condeferrable, false) AS "Deferrable", coalesce(k.condeferred, false) AS "Deferred", i.indisclustered AS "Clustered", i.indisreplident AS "ReplIdent",
+    coalesce(k.condeferrable, false) AS "Deferrable", i.indisclustered AS "Clustered", i.indisreplident AS "ReplIdent",
     i.indisvalid AS "Valid", h.amname AS "Method", (SELECT array_agg(o.opcdefault ORDER BY u.n) FROM unnest(i.indclass::oid[]) WITH ORDINALITY u(oid, n) JOIN pg_catalog.pg_opclass o ON o.oid = u.oid) AS "DefaultOps",
     (SELECT array_agg(coalesce(u.oid = a.attcollation, true) ORDER BY u.n) FROM unnest(i.indcollation::oid[], i.indkey::smallint[]) WITH ORDINALITY u(oid, num, n) LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = u.num AND u.oid <> 0 WHERE u.oid IS NOT NULL) AS "DefaultCollations",
-    (SELECT array_agg(a.attnum || ' SET STATISTICS ' || a.attstattarget ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attstattarget >= 0) AS "Targets",
     coalesce(pg_catalog.quote_ident(s.spcname), '') AS "Tablespace", coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), '') AS "Comment",
     coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "ConComment"
     FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am h ON h.oid = c.relam LEFT JOIN pg_catalog.pg_tablespace s ON s.oid = c.reltablespace
@@ -114,9 +113,8 @@ SELECT k.conrelid::bigint AS "Table", pg_catalog.quote_ident(k.conname) AS "Name
 
 {{/* The extended statistics of tables. */}}
 {{define "statistics" -}}
-SELECT s.oid::bigint AS "OID", s.stxrelid::bigint AS "Table", pg_catalog.format('%I.%I', n.nspname, s.stxname) AS "Name", s.stxkeys::smallint[] AS "Columns",
-    pg_catalog.pg_get_statisticsobjdef(s.oid) AS "Definition", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(s.stxowner)) AS "Owner",
-    coalesce(pg_catalog.obj_description(s.oid, 'pg_statistic_ext'), '') AS "Comment", CASE WHEN s.stxstattarget >= 0 THEN s.stxstattarget END AS "Target"
+SELECT s.stxrelid::bigint AS "Table", pg_catalog.format('%I.%I', n.nspname, s.stxname) AS "Name", s.stxkeys::smallint[] AS "Columns",
+    pg_catalog.pg_get_statisticsobjdef(s.oid) AS "Definition"
     FROM pg_catalog.pg_statistic_ext s JOIN pg_catalog.pg_namespace n ON n.oid = s.stxnamespace WHERE s.stxrelid = ANY ($1::text::oid[]) ORDER BY 3
 {{- end}}
 
@@ -129,7 +127,12 @@ SELECT a.attnum AS "Num", a.attname AS "Name", pg_catalog.quote_ident(a.attname)
     coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "Comment"
     FROM pg_catalog.pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey[1] = a.attnum) y) AS "NotNullAs",
     pg_catalog.pg_get_serial_sequence({{literal .}}, a.attname) AS "Sequence",
-    CASE WHEN a.attstattarget >= 0 THEN a.attstattarget END AS "Target", (SELECT array_agg(o) FROM unnest(a.attoptions) o WHERE o LIKE 'n_distinct%') AS "Options", -- the server sets others
+    concat_ws(', ', 'ALTER ' || quote_ident(a.attname) || ' SET STATISTICS ' || CASE WHEN a.attstattarget >= 0 THEN a.attstattarget END,
+    'ALTER ' || quote_ident(a.attname) || ' SET (' || (SELECT string_agg(o, ', ') FROM unnest(a.attoptions) o WHERE o LIKE 'n_distinct%') || ')') AS "Settings", -- the server sets other options
+    coalesce((SELECT format(' INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s CYCLE', q.seqincrement, q.seqmin, q.seqmax, q.seqstart, q.seqcache, CASE WHEN q.seqcycle THEN '' ELSE 'NO' END)
+    FROM pg_catalog.pg_sequence q WHERE q.seqrelid = pg_catalog.pg_get_serial_sequence({{literal .}}, a.attname)::regclass), '') AS "SequenceOptions",
+    (SELECT array_agg(format('GRANT %s ON SEQUENCE %s TO %s%s', g.privilege_type, s.oid::regclass, coalesce(nullif(g.grantee, 0)::regrole::text, 'PUBLIC'), CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END))
+    FROM pg_catalog.pg_class s, pg_catalog.aclexplode(s.relacl) g WHERE s.oid = pg_catalog.pg_get_serial_sequence({{literal .}}, a.attname)::regclass AND g.grantee <> s.relowner) AS "SequenceGrants",
     coalesce(pg_catalog.col_description(a.attrelid, a.attnum), '') AS "Comment",
     (SELECT json_agg(row_to_json(y)) FROM (SELECT {{template "grant"}}, pg_catalog.quote_ident(a.attname) AS "Column" FROM pg_catalog.aclexplode(a.attacl) g) y) AS "Grants"
     FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
@@ -157,6 +160,8 @@ SELECT c.oid::bigint AS "OID", c.relkind AS "Kind", pg_catalog.format('%I.%I', n
     EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid AND r.rulename <> '_RETURN') AS "Rules",
     EXISTS (SELECT FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
     WHERE r.ev_class = c.oid AND d.refclassid = 'pg_catalog.pg_constraint'::regclass) AS "Groups",
+    (SELECT array_agg(DISTINCT e.refobjid::bigint) FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend e ON e.classid = 'pg_catalog.pg_rewrite'::regclass AND e.objid = r.oid
+    WHERE r.ev_class = c.oid AND e.refclassid = 'pg_catalog.pg_class'::regclass AND e.refobjid <> c.oid) AS "Reads",
     (SELECT json_agg(row_to_json(y)) FROM (SELECT pg_catalog.quote_ident(a.attname) AS "Column", pg_catalog.col_description(a.attrelid, a.attnum) AS "Text", CASE WHEN c.relowner IN (SELECT oid FROM trusted) THEN coalesce(pg_catalog.pg_get_expr(f.adbin, f.adrelid), '') ELSE '' END AS "Default"
     FROM pg_catalog.pg_attribute a LEFT JOIN pg_catalog.pg_attrdef f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
     WHERE a.attrelid = c.oid AND a.attnum > 0 ORDER BY a.attnum) y) AS "Columns",

@@ -1,5 +1,13 @@
-{{/* The function that translates a key. */}}
+{{/* The function that translates a key. The query locks the table, and reads no row. */}}
 {{define "translator"}}
+BEGIN
+    PERFORM FROM ONLY {{.table}} LIMIT 0;
+    RETURN {{.look_up}}(given);
+END
+{{end}}
+
+{{/* The function that looks a key up. */}}
+{{define "look up"}}
 #variable_conflict use_variable
 DECLARE
     found_key {{.type}};
@@ -54,7 +62,7 @@ END
 {{define "insert a reference"}}
         IF NEW.{{.new}} IS NULL THEN
             NEW.{{.new}} := {{.to_new}};
-        ELSIF {{.unset}} THEN
+        ELSIF NEW.{{.old}} IS NULL THEN
             NEW.{{.old}} := {{.to_old}};
         ELSIF NEW.{{.new}} IS DISTINCT FROM {{.to_new}} THEN
             {{.error}}
@@ -71,13 +79,13 @@ END
             {{.error}}
         END IF;{{end}}
 
-{{/* These are for references whose keys are equal, unless a trigger of the user has changed the old one since. */}}
+{{/* These are for references whose keys are equal, unless a trigger of the user has changed the one that it sees. */}}
 {{define "follow an insert"}}
-        NEW.{{.new}} := {{.to_new}};{{end}}
+        NEW.{{.follower}} := {{.followed}};{{end}}
 
 {{define "follow an update"}}
         IF {{.changed}} OR {{.redirected}} THEN
-            NEW.{{.new}} := {{.to_new}};
+            NEW.{{.follower}} := {{.followed}};
         END IF;{{end}}
 
 {{/*

@@ -3,7 +3,8 @@
 WITH RECURSIVE types (oid, base, elements) AS (
     SELECT t.oid, t.oid, false FROM pg_type t WHERE t.typname IN ('int2', 'int4', 'int8', 'uuid', 'text', 'varchar', 'bpchar') AND t.typnamespace = 'pg_catalog'::regnamespace
     UNION ALL SELECT t.oid, b.base, t.typtype <> 'd' OR b.elements FROM types b JOIN pg_type t ON t.typtype = 'd' AND t.typbasetype = b.oid OR t.typelem = b.oid AND t.typlen = -1)
-    SELECT c.oid::bigint AS "Table", format('%I.%I', n.nspname, c.relname) AS "Name", a.attname AS "Column", quote_ident(a.attname) AS "Quoted", b.typname AS "Base", t.elements AS "Array",
+    SELECT c.oid::bigint AS "Table", format('%I.%I', n.nspname, c.relname) AS "Name", a.attname AS "Column", quote_ident(a.attname) AS "Quoted", b.typname AS "Base", t.elements AS "Array", c.reltuples AS "Rows",
+    EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) OR a.attidentity <> '' OR a.atthasdef AS "Own",
     coalesce((SELECT quote_ident(k.attname) FROM pg_attribute k WHERE a.attname ~* '.id$' AND k.attrelid = c.oid AND k.attnum > 0 AND lower(k.attname) = regexp_replace(lower(a.attname), '_?id$', '') || CASE WHEN a.attname LIKE '%\_id' THEN '_type' ELSE 'type' END
         AND k.atttypid IN ('text'::regtype, 'varchar'::regtype) LIMIT 1), '') AS "Kind",
     NOT row_security_active(c.oid) AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT') AS "Readable"
@@ -27,7 +28,7 @@ SELECT row_to_json(x)::text FROM (SELECT to_regnamespace($1) IS NOT NULL AS "Exi
     FROM pg_depend d LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
     WHERE d.refclassid = 'pg_class'::regclass AND d.deptype = 'n' AND d.refobjid = ANY (ARRAY[{{.Serials}}]::regclass[]::oid[])
     AND NOT EXISTS (SELECT FROM pg_depend s WHERE s.objid = d.refobjid AND s.classid = 'pg_class'::regclass AND s.refobjid = f.adrelid AND s.refobjsubid = f.adnum)) y) AS "Sequences",
-    (SELECT json_agg(row_to_json(y)) FROM (SELECT pool AS "Pool", number AS "Number", state AS "State" FROM {{.Functions}}.node_status WHERE state <> 'free') y) AS "Nodes") x
+    (SELECT json_agg(row_to_json(y)) FROM (SELECT pool AS "Pool", number AS "Number", state AS "State", coalesce(reserved, '') AS "Reserved" FROM {{.Functions}}.node_status WHERE state <> 'free') y) AS "Nodes") x
 {{- end}}
 
 {{/* Uses of the tables that are not uses of their columns. */}}

@@ -1,15 +1,8 @@
-{{/* Objects that have come to depend on old columns since inspect. */}}
-{{define "dependent check" -}}
-SELECT 'would be lost: ' || o FROM (SELECT DISTINCT {{template "identity"}} FROM pg_depend d
-    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN ({{.old}})) x (o)
-    WHERE o !~ '"[ ~]rekey ' AND o NOT IN ({{.known}})
-{{- end}}
-
 {{/* The roles that can insert rows now, and could not with the new default. */}}
 {{define "inserters" -}}
 SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
-    FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = {{.table}}
-    UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = {{.table}}) g
+    FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = {{.table}}::regclass
+    UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = {{.table}}::regclass) g
     WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, {{literal .schema}}, 'USAGE') AND has_function_privilege(g.grantee, {{literal .creates}}, 'EXECUTE'))
 {{- end}}
 
@@ -36,7 +29,7 @@ SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema {{.s
     AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ({{.own}})
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
     UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema {{.schema}}; move it to another one with SET SCHEMA'
-    FROM pg_proc p WHERE p.pronamespace = {{literal .schema}}::regnamespace AND p.proname !~ '^(new_key|old_key|fill)_[0-9]+$'
+    FROM pg_proc p WHERE p.pronamespace = {{literal .schema}}::regnamespace AND p.proname !~ '^(new_key|old_key|new_of|old_of|fill)_[0-9]+$'
 {{- end}}
 
 {{/*
@@ -59,14 +52,6 @@ BEGIN
     END LOOP;
 END
 {{end}}
-
-{{/* Views that still read old columns. */}}
-{{define "view check" -}}
-SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after contract'
-    FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass JOIN pg_class c ON c.oid = r.ev_class
-    WHERE c.relnamespace = {{literal .schema}}::regnamespace AND d.refclassid = 'pg_class'::regclass
-    AND (d.refobjid::text || ':' || d.refobjsubid IN ({{.old}}) OR d.refobjid = ANY ({{literal .views}}::oid[]))
-{{- end}}
 
 {{/* A batch of the backfill of a key. */}}
 {{define "fill keys" -}}
@@ -124,9 +109,9 @@ END
     FROM generate_series(0, 25) i, (SELECT uuid_send(gen_random_uuid()) AS r) r)
 {{- end}}
 
-{{/* Whether the new key of a reference is another one than the expected one. */}}
-{{define "differs" -}}
-(t.{{.old}} IS NULL) <> (t.{{.new}} IS NULL) OR {{.expected}} <> t.{{.new}}
+{{/* A finding about rows. */}}
+{{define "rows" -}}
+SELECT count(*) || {{literal .reason}} || {{.sample}} || {{literal .remedy}} FROM ONLY {{.table}} t{{.join}} WHERE {{.where}} HAVING count(*) > 0
 {{- end}}
 
 {{/* What follows are scripts: each statement begins with next. */}}
@@ -136,8 +121,6 @@ END
 {{- $table := .Name}}
 {{- next}}ALTER TABLE {{$table}} {{range $i, $c := .Changed}}{{if $i}}, {{end}}ADD COLUMN {{.Fresh}} {{.NewType}}{{end}}
 {{- range .Changed}}
-    {{- if .Target}}{{next}}ALTER TABLE {{$table}} ALTER COLUMN {{.Fresh}} SET STATISTICS {{.Target}}{{end}}
-    {{- if .Options}}{{next}}ALTER TABLE {{$table}} ALTER COLUMN {{.Fresh}} SET ({{join .Options ", "}}){{end}}
     {{- if .Comment}}{{next}}COMMENT ON COLUMN {{$table}}.{{.Fresh}} IS {{literal .Comment}}{{end}}
     {{- $fresh := .Fresh}}
     {{- range .Grants}}{{next}}{{.On $table $fresh}}{{end}}
@@ -147,55 +130,6 @@ END
 {{define "drop triggers"}}
 {{- $table := .}}
 {{- range ourTriggers}}{{next}}DROP TRIGGER IF EXISTS {{.}} ON {{$table}}{{end}}
-{{- end}}
-
-{{/* Drops the old columns of a table, and gives their names and properties to the new ones. */}}
-{{define "replace columns"}}
-{{- $table := .table.Name}}{{$schema := .table.Schema}}{{$role := .role}}
-{{- template "drop triggers" $table}}
-{{- range .sequences}}{{next}}ALTER SEQUENCE {{.}} OWNED BY NONE{{end}}
-{{- next}}ALTER TABLE {{$table}} {{range $i, $c := .table.Changed}}{{if $i}}, {{end}}DROP COLUMN {{.Quoted}}{{end}}
-{{- range .table.Changed}}{{next}}ALTER TABLE {{$table}} RENAME COLUMN {{.Fresh}} TO {{.Quoted}}{{end}}
-{{- if .properties}}{{next}}ALTER TABLE {{$table}} {{join .properties ", "}}{{end}}
-{{- range .table.Changed}}{{with .NotNullAs}}{{if .Comment}}{{next}}COMMENT ON CONSTRAINT {{.Name}} ON {{$table}} IS {{literal .Comment}}{{end}}{{end}}{{end}}
-{{- range .table.Changed}}{{if .NotNull}}{{next}}ALTER TABLE {{$table}} DROP CONSTRAINT {{.NotNullCheck}}{{end}}{{end}}
-{{- range .indexes}}
-    {{- if not .Constraint}}{{next}}ALTER INDEX {{$schema}}.{{.Fresh}} RENAME TO {{.Name}}
-    {{- else if eq .Type "p"}}{{next}}ALTER TABLE {{$table}} ADD CONSTRAINT {{.Constraint}} PRIMARY KEY USING INDEX {{.Fresh}}{{.Checked}}
-    {{- else if .Deferrable}}{{next}}ALTER TABLE {{$table}} RENAME CONSTRAINT {{.Fresh}} TO {{.Constraint}}
-    {{- else}}{{next}}ALTER TABLE {{$table}} ADD CONSTRAINT {{.Constraint}} UNIQUE USING INDEX {{.Fresh}}
-    {{- end}}
-    {{- if .ConComment}}{{next}}COMMENT ON CONSTRAINT {{.Constraint}} ON {{$table}} IS {{literal .ConComment}}{{end}}
-    {{- $name := .Name}}
-    {{- range .Targets}}{{next}}ALTER INDEX {{$schema}}.{{$name}} ALTER COLUMN {{.}}{{end}}
-    {{- if .Clustered}}{{next}}ALTER TABLE {{$table}} CLUSTER ON {{.Name}}{{end}}
-    {{- if and .ReplIdent (eq $.table.Identity "i")}}{{next}}ALTER TABLE {{$table}} REPLICA IDENTITY USING INDEX {{.Name}}{{end}}
-    {{- if .Comment}}{{next}}COMMENT ON INDEX {{$schema}}.{{.Name}} IS {{literal .Comment}}{{end}}
-{{- end}}
-{{- range .checks}}{{next}}ALTER TABLE {{$table}} RENAME CONSTRAINT {{.Fresh}} TO {{.Name}}
-    {{- if .Comment}}{{next}}COMMENT ON CONSTRAINT {{.Name}} ON {{$table}} IS {{literal .Comment}}{{end}}
-{{- end}}
-{{- range .statistics}}{{next}}{{.Definition}}
-    {{- if .Target}}{{next}}ALTER STATISTICS {{.Name}} SET STATISTICS {{.Target}}{{end}}
-    {{- if .Comment}}{{next}}COMMENT ON STATISTICS {{.Name}} IS {{literal .Comment}}{{end}}
-    {{- if ne .Owner $role}}{{next}}ALTER STATISTICS {{.Name}} OWNER TO {{.Owner}}{{end}}
-{{- end}}
-{{- end}}
-
-{{/* Creates a view under a name, with the privileges of the old one. The search_path determines the tables. */}}
-{{define "create view"}}
-{{- $name := .name}}{{$comments := .comments}}
-{{- with .view}}
-{{- next}}CREATE VIEW {{$name}}{{if .Columns}} ({{join .Names ", "}}){{end}}{{if .Options}} WITH ({{join .Options ", "}}){{end}} AS
-{{.Query}}
-    {{- range .Columns}}
-        {{- if .Default}}{{next}}ALTER VIEW {{$name}} ALTER COLUMN {{.Column}} SET DEFAULT {{.Default}}{{end}}
-        {{- if and .Text $comments}}{{next}}COMMENT ON COLUMN {{$name}}.{{.Column}} IS {{literal .Text}}{{end}}
-    {{- end}}
-    {{- if and .Comment $comments}}{{next}}COMMENT ON VIEW {{$name}} IS {{literal .Comment}}{{end}}
-    {{- next}}{{$.revoke}}
-    {{- range .Grants}}{{next}}{{.On $name .Column}}{{end}}
-{{- end}}
 {{- end}}
 
 {{/* Gives a view to a role. The new owner needs the privilege CREATE on the schema for it. */}}
@@ -215,36 +149,124 @@ privileges of their own.
 {{define "table view"}}
 {{- $name := .name}}
 {{- next}}CREATE VIEW {{$name}}{{if .table.RLS}} WITH (security_invoker = true){{end}} AS SELECT {{range .table.Others}}{{.}}, {{end}}{{range $i, $c := .table.Changed}}{{if $i}}, {{end}}{{.Fresh}} AS {{.Quoted}}{{end}} FROM {{.table.Name}}
-{{- next}}{{.revoke}}
-{{- if .table.RLS}}{{next}}GRANT SELECT, INSERT, UPDATE, DELETE ON {{$name}} TO PUBLIC
+{{- if .table.RLS}}
+    {{- next}}{{.revoke}}
+    {{- next}}GRANT SELECT, INSERT, UPDATE, DELETE ON {{$name}} TO PUBLIC
 {{- else}}
-    {{- range .grants}}{{next}}{{.On $name .Column}}{{end}}
     {{- template "give" .}}
+    {{- next}}{{.revoke}}
+    {{- range .grants}}{{next}}{{.On $name .Column}}{{end}}
 {{- end}}
 {{- end}}
 
-{{/* Gives the names of the old columns to the new ones, and the other way around. */}}
-{{define "exchange columns"}}
-{{- $table := .table.Name}}
-{{- template "drop triggers" $table}}
+{{/* Exchanges the names of the columns of a table, and of their indexes and constraints. */}}
+{{define "exchange"}}
+{{- $table := .table.Name}}{{$schema := .table.Schema}}
+{{- range .table.Changed}}{{template "exchange names" (exchange (print "ALTER TABLE " $table " RENAME COLUMN") .Quoted .Fresh)}}{{end}}
+{{- range .indexes}}{{template "exchange names" (exchangeIndex $schema .Name .Fresh)}}{{end}}
+{{- range .checks}}{{template "exchange names" (exchange (print "ALTER TABLE " $table " RENAME CONSTRAINT") .Name .Fresh)}}{{end}}
+{{- range .foreign_keys}}{{template "exchange names" (exchange (print "ALTER TABLE " $table " RENAME CONSTRAINT") .Name .Fresh)}}
+    {{- if .Loosened}}
+        {{- next}}ALTER TABLE {{$table}} ALTER CONSTRAINT {{.Name}} DEFERRABLE INITIALLY IMMEDIATE
+        {{- next}}ALTER TABLE {{$table}} ALTER CONSTRAINT {{.Fresh}} DEFERRABLE INITIALLY DEFERRED
+    {{- end}}
+{{- end}}
 {{- range .table.Changed}}
-    {{- next}}ALTER TABLE {{$table}} RENAME COLUMN {{.Quoted}} TO "~rekey"
-    {{- next}}ALTER TABLE {{$table}} RENAME COLUMN {{.Fresh}} TO {{.Quoted}}
-    {{- next}}ALTER TABLE {{$table}} RENAME COLUMN "~rekey" TO {{.Fresh}}
-    {{- if .NewDefault}}{{next}}ALTER TABLE {{$table}} ALTER COLUMN {{.Quoted}} SET DEFAULT {{.NewDefault}}{{end}}
-    {{- if index $.optional .Quoted}}{{next}}ALTER TABLE {{$table}} ALTER COLUMN {{.Fresh}} DROP NOT NULL{{end}}
+    {{- if .NotNullAs}}{{template "exchange names" (exchange (print "ALTER TABLE " $table " RENAME CONSTRAINT") .NotNullAs.Name .NotNullAs.Fresh)}}{{end}}
+    {{- if not .NewDefault}}
+    {{- else if $.forward}}{{next}}ALTER TABLE {{$table}} ALTER COLUMN {{.Quoted}} SET DEFAULT {{.NewDefault}}
+    {{- else}}{{next}}ALTER TABLE {{$table}} ALTER COLUMN {{.Fresh}} DROP DEFAULT
+    {{- end}}
 {{- end}}
-{{- range .checks}}{{next}}ALTER TABLE {{$table}} DROP CONSTRAINT {{.Name}}{{end}}
 {{- end}}
 
-{{/* The old key of a row in a trial, if a program sets only the new one. */}}
-{{define "trial key"}}
-    IF NEW.{{.fresh}} IS NULL THEN
-        NEW.{{.fresh}} := {{.old}};
-    END IF;{{end}}
+{{/* Exchanges two names of columns, constraints or indexes. */}}
+{{define "exchange names"}}
+{{- next}}{{.Rename .Visible}} TO "~rekey"
+{{- next}}{{.Rename .Hidden}} TO {{.Visible}}
+{{- next}}{{.Rename "\"~rekey\""}} TO {{.Hidden}}
+{{- end}}
 
-{{define "trial reference"}}
-    NEW.{{.fresh}} := CASE WHEN NEW.{{.quoted}} IS NOT NULL THEN coalesce((SELECT p.{{.old_key}} FROM ONLY {{.root}} p WHERE p.{{.new_key}} = NEW.{{.quoted}}), NEW.{{.fresh}}) END;{{end}}
+{{/* Drops the old columns of a table, which have names of rekey's. The primary key is still theirs. */}}
+{{define "drop old columns"}}
+{{- $table := .table.Name}}{{$schema := .table.Schema}}
+{{- template "drop triggers" $table}}
+{{- range .sequences}}{{next}}ALTER SEQUENCE {{.}} OWNED BY NONE{{end}}
+{{- range .checks}}{{next}}ALTER TABLE {{$table}} DROP CONSTRAINT IF EXISTS {{.Fresh}}{{end}}
+{{- next}}ALTER TABLE {{$table}} {{range $i, $c := .table.Changed}}{{if $i}}, {{end}}DROP COLUMN {{.Fresh}}{{end}}
+{{- range .indexes}}
+    {{- if eq .Type "p"}}{{next}}ALTER TABLE {{$table}} ADD CONSTRAINT {{.Constraint}} PRIMARY KEY USING INDEX {{.Name}}
+        {{- if .ConComment}}{{next}}COMMENT ON CONSTRAINT {{.Constraint}} ON {{$table}} IS {{literal .ConComment}}{{end}}
+    {{- end}}
+    {{- if and .ReplIdent (eq $.table.Identity "i")}}{{next}}ALTER TABLE {{$table}} REPLICA IDENTITY USING INDEX {{.Name}}{{end}}
+{{- end}}
+{{- end}}
+
+{{/* Creates a view under a name. The search_path determines the tables. */}}
+{{define "create view"}}
+{{- $name := .name}}{{$comments := .comments}}
+{{- with .view}}
+{{- next}}CREATE VIEW {{$name}}{{if .Columns}} ({{join .Names ", "}}){{end}}{{if .Options}} WITH ({{join .Options ", "}}){{end}} AS
+{{.Query}}
+    {{- range .Columns}}
+        {{- if .Default}}{{next}}ALTER VIEW {{$name}} ALTER COLUMN {{.Column}} SET DEFAULT {{.Default}}{{end}}
+        {{- if and .Text $comments}}{{next}}COMMENT ON COLUMN {{$name}}.{{.Column}} IS {{literal .Text}}{{end}}
+    {{- end}}
+    {{- if and .Comment $comments}}{{next}}COMMENT ON VIEW {{$name}} IS {{literal .Comment}}{{end}}
+{{- end}}
+{{- end}}
+
+{{/* Grants the privileges of a view. */}}
+{{define "grant on a view"}}
+{{- next}}{{.revoke}}
+{{- range .view.Grants}}{{next}}{{.On $.name .Column}}{{end}}
+{{- end}}
+
+{{/*
+Objects that depend on the columns, and that the plan does not know. The names of rekey's columns are for rekey
+alone. A view of the job reads the columns with the new keys.
+*/}}
+{{define "dependent check" -}}
+SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'would be lost: ' END || x.object || '; drop it until cleanup'
+    FROM (SELECT {{template "identity"}} AS object, t.name || ':' || a.attname IN ({{.hidden}}) AS hidden
+        FROM (SELECT c.oid, format('%I.%I', c.relnamespace::regnamespace::text::name, c.relname) AS name FROM pg_class c) t
+        JOIN pg_attribute a ON a.attrelid = t.oid JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = a.attnum
+        LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
+        WHERE g.tgisinternal IS NOT true AND t.name || ':' || a.attname IN ({{.visible}}, {{.hidden}})) x
+    WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' {{.schema}}\.' AND x.object NOT IN ({{.known}})
+{{- end}}
+
+{{/* Views that still read old columns. */}}
+{{define "view check" -}}
+SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after cleanup'
+    FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass JOIN pg_class c ON c.oid = r.ev_class
+    LEFT JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+    WHERE c.relnamespace = {{literal .schema}}::regnamespace AND d.refclassid = 'pg_class'::regclass
+    AND (d.refobjid::regclass || ':' || a.attname IN ({{.old}}) OR d.refobjid::regclass::text IN ({{.views}}))
+{{- end}}
+
+{{/* Views of users that read columns with names of rekey's. */}}
+{{define "readers" -}}
+SELECT DISTINCT 'view ' || r.ev_class::regclass || ' would still read the old key, ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || ', as by its position; drop the view and create it again after cleanup'
+    FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+    JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+    WHERE d.refclassid = 'pg_class'::regclass AND r.ev_class::regclass::text IN ({{.views}}) AND d.refobjid::regclass || ':' || a.attname IN ({{.columns}})
+{{- end}}
+
+{{/* Objects of others that depend on the views of the job. */}}
+{{define "view users" -}}
+SELECT DISTINCT {{template "identity"}} || ' depends on the views of rekey; drop it, or let it read the tables'
+    FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::regclass::text IN ({{.views}}) AND d.deptype = 'n'
+    AND {{template "identity"}} NOT IN (SELECT 'view ' || v FROM unnest(ARRAY[{{.views}}]) v)
+{{- end}}
+
+{{/* Other objects that use the sequences of old keys. */}}
+{{define "sequence uses" -}}
+SELECT DISTINCT {{template "identity"}} || ' uses sequence ' || d.refobjid::regclass || ', which would be dropped; run ALTER SEQUENCE ' || d.refobjid::regclass || ' OWNED BY NONE, or drop this use'
+    FROM pg_depend d LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::regclass::text IN ({{.sequences}}) AND d.deptype = 'n'
+    AND NOT EXISTS (SELECT FROM pg_depend s WHERE s.objid = d.refobjid AND s.classid = 'pg_class'::regclass AND s.refobjid = f.adrelid AND s.refobjsubid = f.adnum)
+{{- end}}
 
 {{/* Inserts and deletes a copy of a row in a trial. */}}
 {{define "trial copy"}}{{.drops}}

@@ -1,19 +1,22 @@
 {{/*
-The tables and the views in lines. The parameters are OIDs of tables, columns that change, and views. An ACL
-is sorted, since the order of its entries has no meaning.
+The tables and the views in lines. The parameters are names of tables, of columns that change, and of views. An ACL
+is sorted, since the order of its entries has no meaning. Whether an index is a primary key is left out, since
+that stays with the old column until cleanup.
 */}}
 {{define "fingerprint" -}}
-WITH tables AS (
-    SELECT c.oid::regclass::text AS name, c.* FROM pg_class c WHERE c.oid = ANY ($1::text::oid[])
+WITH tables AS MATERIALIZED (
+    SELECT c.oid::regclass::text AS name, c.* FROM pg_class c WHERE c.relkind = 'r' AND c.oid::regclass::text = ANY ($1::text::text[])
+), views AS MATERIALIZED (
+    SELECT c.oid::regclass::text AS name, c.* FROM pg_class c WHERE c.relkind = 'v' AND c.oid::regclass::text = ANY ($3::text::text[])
 ), columns AS (
-    SELECT t.name || '.' || a.attname AS name, a.*, t.oid::text || '.' || a.attname = ANY ($2::text::text[]) AS changes
+    SELECT t.name || '.' || a.attname AS name, a.*, t.name || '.' || a.attname = ANY ($2::text::text[]) AS changes
     FROM tables t JOIN pg_attribute a ON a.attrelid = t.oid WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname !~ '^rekey_'
 ), acl AS (
     SELECT o.kind || 'privilege ' || a.privilege_type || ' on ' || o.name || ' for ' || coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') || CASE WHEN a.is_grantable THEN ' with grant option' ELSE '' END AS line
     FROM (
         SELECT '' AS kind, name, coalesce(relacl, acldefault('r', relowner)) AS relacl FROM tables
         UNION ALL SELECT CASE WHEN changes THEN 'key ' ELSE '' END, 'column ' || name, attacl FROM columns
-        UNION ALL SELECT 'view ', c.oid::regclass::text, coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class c WHERE c.oid::regclass::text = ANY ($3::text::text[])
+        UNION ALL SELECT 'view ', name, coalesce(relacl, acldefault('r', relowner)) FROM views
     ) o, aclexplode(o.relacl) a
 )
 SELECT line FROM (
@@ -21,42 +24,42 @@ SELECT line FROM (
     UNION ALL
     SELECT 'owner and row security of table ' || t.name || ': ' || concat_ws(', ', t.relowner::regrole, CASE WHEN t.relrowsecurity THEN 'row security' END, CASE WHEN t.relforcerowsecurity THEN 'forced row security' END) FROM tables t
     UNION ALL
-    SELECT CASE WHEN c.changes THEN 'key ' ELSE '' END || 'column ' || c.name || ': ' || concat_ws(', ', CASE WHEN c.attnotnull THEN 'NOT NULL' END, 'statistics ' || CASE WHEN c.attstattarget >= 0 THEN c.attstattarget END,
-        (SELECT string_agg(o, ', ' ORDER BY o) FROM unnest(c.attoptions) o WHERE o LIKE 'n_distinct%'), 'comment ' || col_description(c.attrelid, c.attnum)) FROM columns c
+    SELECT CASE WHEN c.changes THEN 'key ' ELSE '' END || 'column ' || c.name || ': ' || concat_ws(', ', CASE WHEN c.attnotnull THEN 'NOT NULL' END, 'comment ' || col_description(c.attrelid, c.attnum)) FROM columns c
     UNION ALL
     SELECT CASE WHEN c.changes THEN 'type and default of ' ELSE 'type of column ' END || c.name || ': ' || concat_ws(', ', format_type(c.atttypid, c.atttypmod),
         CASE WHEN c.attidentity <> '' THEN 'identity ' || c.attidentity::text END, CASE WHEN c.attgenerated <> '' THEN 'generated' END, 'default ' || pg_get_expr(d.adbin, d.adrelid))
     FROM columns c LEFT JOIN pg_attrdef d ON d.adrelid = c.attrelid AND d.adnum = c.attnum
     UNION ALL
-    SELECT 'index ' || c.relname || ': ' || pg_get_indexdef(c.oid) || concat_ws(', ', '', CASE WHEN NOT i.indisvalid THEN 'invalid' END, CASE WHEN i.indisprimary THEN 'primary key' END,
-        CASE WHEN i.indisclustered THEN 'clustered' END, CASE WHEN i.indisreplident THEN 'replica identity' END,
-        (SELECT 'statistics ' || string_agg(a.attnum || ' ' || a.attstattarget, ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attstattarget >= 0), 'tablespace ' || s.spcname, 'comment ' || obj_description(c.oid, 'pg_class'))
+    SELECT 'index ' || c.relname || ': ' || pg_get_indexdef(c.oid) || concat_ws(', ', '', CASE WHEN NOT i.indisvalid THEN 'invalid' END,
+        'tablespace ' || s.spcname, 'comment ' || obj_description(c.oid, 'pg_class'))
     FROM tables t JOIN pg_index i ON i.indrelid = t.oid JOIN pg_class c ON c.oid = i.indexrelid LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace WHERE c.relname !~ '^rekey_'
     UNION ALL
-    SELECT 'constraint ' || k.conname || ' of ' || k.conrelid::regclass || ': ' || CASE WHEN k.contype = 'f'
+    SELECT 'constraint ' || k.conname || ' of ' || t.name || ': ' || CASE WHEN k.contype = 'f'
         THEN concat_ws(', ', 'foreign key to', k.confrelid::regclass, k.confdeltype, k.confupdtype, k.confmatchtype, cardinality(k.confdelsetcols), k.condeferrable, k.condeferred) -- its columns have other names
         ELSE pg_get_constraintdef(k.oid) END || concat_ws(', ', '', CASE WHEN NOT k.convalidated THEN 'not validated' END, 'comment ' || obj_description(k.oid, 'pg_constraint'))
-    FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.contype <> 't' AND k.conname !~ '^rekey_'
+    FROM pg_constraint k JOIN tables t ON t.oid = k.conrelid WHERE k.contype NOT IN ('t', 'p') AND k.conname !~ '^rekey_'
     UNION ALL
-    SELECT 'trigger ' || t.tgname || ' of ' || t.tgrelid::regclass || ': ' || pg_get_triggerdef(t.oid) || ', ' || t.tgenabled::text || concat_ws(', ', '', 'comment ' || obj_description(t.oid, 'pg_trigger'))
-    FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '{{ownTriggers}}'
+    SELECT 'trigger ' || g.tgname || ' of ' || t.name || ': ' || pg_get_triggerdef(g.oid) || ', ' || g.tgenabled::text || concat_ws(', ', '', 'comment ' || obj_description(g.oid, 'pg_trigger'))
+    FROM pg_trigger g JOIN tables t ON t.oid = g.tgrelid WHERE NOT g.tgisinternal AND g.tgname !~ '{{ownTriggers}}'
     UNION ALL
-    SELECT 'policy ' || p.polname || ' of ' || p.polrelid::regclass || ': ' || concat_ws(', ', p.polcmd, p.polpermissive, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM pg_policy p WHERE p.polrelid = ANY ($1::text::oid[])
+    SELECT 'policy ' || p.polname || ' of ' || t.name || ': ' || concat_ws(', ', p.polcmd, p.polpermissive, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM pg_policy p JOIN tables t ON t.oid = p.polrelid
     UNION ALL
-    SELECT 'statistics ' || s.stxname || ': ' || concat_ws(', ', s.stxnamespace::regnamespace, s.stxkind::text, s.stxrelid::regclass, (SELECT string_agg(a.attname, ', ' ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = s.stxrelid AND a.attnum = ANY (s.stxkeys)),
-        pg_get_expr(s.stxexprs, s.stxrelid), 'owner ' || s.stxowner::regrole, 'target ' || CASE WHEN s.stxstattarget >= 0 THEN s.stxstattarget END, 'comment ' || obj_description(s.oid, 'pg_statistic_ext'))
-    FROM pg_statistic_ext s WHERE s.stxrelid = ANY ($1::text::oid[])
+    SELECT 'publication ' || p.pubname || ' of ' || t.name || ': ' || concat_ws(', ', (SELECT string_agg(a.attname, ', ' ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = r.prrelid AND a.attnum = ANY (r.prattrs::smallint[])), pg_get_expr(r.prqual, r.prrelid))
+    FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid JOIN tables t ON t.oid = r.prrelid
     UNION ALL
-    SELECT 'publication ' || p.pubname || ' of ' || r.prrelid::regclass || ': ' || concat_ws(', ', (SELECT string_agg(a.attname, ', ' ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = r.prrelid AND a.attnum = ANY (r.prattrs::smallint[])), pg_get_expr(r.prqual, r.prrelid))
-    FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = ANY ($1::text::oid[])
+    SELECT 'view ' || v.name || ': ' || concat_ws(', ', (SELECT string_agg(concat_ws(' ', a.attname, col_description(a.attrelid, a.attnum)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = v.oid AND a.attnum > 0),
+        'options ' || v.reloptions::text, 'owner ' || v.relowner::regrole, 'comment ' || obj_description(v.oid, 'pg_class')) FROM views v
     UNION ALL
-    SELECT 'view ' || c.oid::regclass || ': ' || concat_ws(', ', (SELECT string_agg(concat_ws(' ', a.attname, col_description(a.attrelid, a.attnum)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
-        'options ' || c.reloptions::text, 'owner ' || c.relowner::regrole, 'comment ' || obj_description(c.oid, 'pg_class')) FROM pg_class c WHERE c.relkind = 'v' AND c.oid::regclass::text = ANY ($3::text::text[])
-    UNION ALL
-    SELECT 'query of view ' || c.oid::regclass || ': ' || pg_get_viewdef(c.oid) FROM pg_class c WHERE c.relkind = 'v' AND c.oid::regclass::text = ANY ($3::text::text[])
+    SELECT 'query of view ' || v.name || ': ' || pg_get_viewdef(v.oid) FROM views v
     UNION ALL
     SELECT line FROM acl
 ) x ORDER BY line
+{{- end}}
+
+{{/* The triggers of rekey that are missing or disabled. The parameters are tables and their triggers, one pair per trigger. */}}
+{{define "lost triggers" -}}
+SELECT DISTINCT x.name FROM unnest($1::text::text[], $2::text::text[]) x (name, trigger)
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = pg_catalog.to_regclass(x.name) AND t.tgname = x.trigger AND t.tgenabled = 'A') ORDER BY 1
 {{- end}}
 
 {{/* A description of a row a of pg_stat_activity. */}}
@@ -68,15 +71,8 @@ pg_catalog.concat('session ', a.pid, ' (' || nullif(pg_catalog.concat_ws(', ', n
 {{define "holder" -}}
 SELECT concat_ws(' ', {{template "session of"}}, 'has a lock on', l.relation::regclass, 'in a transaction since ' || date_trunc('second', a.xact_start))
     FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-    WHERE l.granted AND l.pid <> pg_backend_pid() AND l.relation = ANY ($1::text::oid[]) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    WHERE l.granted AND l.pid <> pg_backend_pid() AND l.relation IN (SELECT to_regclass(x) FROM unnest($1::text::text[]) x) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     ORDER BY a.xact_start, a.pid LIMIT 1
-{{- end}}
-
-{{/* The progress of CREATE INDEX CONCURRENTLY. */}}
-{{define "index progress" -}}
-SELECT p.phase || CASE WHEN p.blocks_total > 0 THEN pg_catalog.concat(', ', 100 * p.blocks_done / p.blocks_total, ' %') ELSE '' END,
-    coalesce((SELECT {{template "session of"}} || ' has an open transaction' FROM pg_catalog.pg_stat_activity a WHERE a.pid = p.current_locker_pid), '')
-    FROM pg_catalog.pg_stat_progress_create_index p WHERE p.pid = $1
 {{- end}}
 
 {{/*
@@ -98,25 +94,9 @@ SELECT quote_ident(tgname) FROM pg_trigger WHERE tgrelid = $1::text::regclass AN
     AND (tgenabled IN ('A', 'R') OR tgenabled = 'O' AND NOT $2::boolean) ORDER BY 1
 {{- end}}
 
-{{/*
-The position in the WAL, the replica that is furthest behind, and the dead rows of a table for which
-autovacuum is late: twice as many as those at which it begins.
-*/}}
+{{/* The position in the WAL, and the replica that is furthest behind. */}}
 {{define "pressure" -}}
 SELECT row_to_json(x)::text FROM (SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint AS "Position",
-    coalesce(r.application_name, '') AS "Replica", coalesce(pg_wal_lsn_diff(r.replay_lsn, '0/0')::bigint, 9223372036854775807) AS "Replayed",
-    CASE WHEN v.enabled AND s.n_dead_tup > 2 * (v.threshold + v.scale * greatest(c.reltuples, 0)) THEN s.n_dead_tup ELSE 0 END AS "Dead",
-    has_function_privilege('pg_ls_archive_statusdir()', 'EXECUTE') AS "Monitor"
-    FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid CROSS JOIN LATERAL (
-        SELECT current_setting('autovacuum')::boolean AND coalesce(max(o.option_value) FILTER (WHERE o.option_name = 'autovacuum_enabled')::boolean, true) AS enabled,
-            coalesce(max(o.option_value) FILTER (WHERE o.option_name = 'autovacuum_vacuum_threshold'), current_setting('autovacuum_vacuum_threshold'))::float8 AS threshold,
-            coalesce(max(o.option_value) FILTER (WHERE o.option_name = 'autovacuum_vacuum_scale_factor'), current_setting('autovacuum_vacuum_scale_factor'))::float8 AS scale
-        FROM pg_options_to_table(c.reloptions) o
-    ) v LEFT JOIN (SELECT * FROM pg_stat_replication WHERE replay_lsn IS NOT NULL ORDER BY replay_lsn LIMIT 1) r ON true
-    WHERE c.oid = $1::text::regclass) x
-{{- end}}
-
-{{/* The bytes of WAL that the server has yet to archive. */}}
-{{define "unarchived" -}}
-SELECT count(*) * pg_size_bytes(current_setting('wal_segment_size')) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'
+    coalesce(r.application_name, '') AS "Replica", coalesce(pg_wal_lsn_diff(r.replay_lsn, '0/0')::bigint, 9223372036854775807) AS "Replayed"
+    FROM (SELECT) one LEFT JOIN (SELECT * FROM pg_stat_replication WHERE replay_lsn IS NOT NULL ORDER BY replay_lsn LIMIT 1) r ON true) x
 {{- end}}

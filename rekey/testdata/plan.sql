@@ -7,7 +7,56 @@ CREATE TABLE rekeyed.rekey_pending (key integer NOT NULL, old_key text COLLATE "
 COMMENT ON TABLE rekeyed.rekey_pending IS 'Both keys of rows that were deleted, and of rows that others refer to before they exist.';
 CREATE UNLOGGED TABLE rekeyed.rekey_claims (claim bigint PRIMARY KEY);
 COMMENT ON TABLE rekeyed.rekey_claims IS 'Makes transactions that insert the same key wait for each other.';
+DO $rekey$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT o.revoke || coalesce((SELECT quote_ident(r.rolname) FROM pg_roles r WHERE r.oid = a.grantee), 'PUBLIC')
+        FROM (
+            SELECT format('REVOKE ALL ON SCHEMA %I FROM ', n.nspname), n.nspowner, n.nspacl FROM pg_namespace n WHERE n.nspname = 'rekeyed'
+            UNION ALL SELECT format('REVOKE ALL ON TABLE %s FROM ', c.oid::regclass), c.relowner, c.relacl FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace AND c.relkind = 'r'
+            UNION ALL SELECT format('REVOKE ALL ON FUNCTION %s FROM ', p.oid::regprocedure), p.proowner, coalesce(p.proacl, acldefault('f', p.proowner)) FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace
+        ) o (revoke, owner, acl), aclexplode(o.acl) a WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$rekey$;
+
+-- expand, ddl: add columns to public.customers
+LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.customers IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE public.customers ADD COLUMN rekey_id uuid;
+
+-- expand, ddl: add columns to public.orders
+LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE public.orders ADD COLUMN rekey_id bigint, ADD COLUMN rekey_customer_id uuid;
+COMMENT ON COLUMN public.orders.rekey_id IS 'The key''s text';
+GRANT SELECT (rekey_customer_id) ON public.orders TO report WITH GRANT OPTION;
+
+-- expand, ddl: add columns to public.log
+LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.log IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE public.log ADD COLUMN rekey_customer_id uuid;
+
+-- expand, ddl: add triggers to public.customers
 CREATE FUNCTION rekeyed.new_key_0(given bigint) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+BEGIN
+    PERFORM FROM ONLY public.customers LIMIT 0;
+    RETURN rekeyed.new_of_0(given);
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.new_key_0(bigint) FROM PUBLIC;
+CREATE FUNCTION rekeyed.old_key_0(given uuid) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+BEGIN
+    PERFORM FROM ONLY public.customers LIMIT 0;
+    RETURN rekeyed.old_of_0(given);
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.old_key_0(uuid) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.new_of_0(given bigint) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
 #variable_conflict use_variable
 DECLARE
     found_key uuid;
@@ -38,7 +87,8 @@ BEGIN
     RAISE EXCEPTION 'no unused key for key % %', given, 'of public.customers';
 END
 $rekey$;
-CREATE FUNCTION rekeyed.old_key_0(given uuid) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+REVOKE EXECUTE ON FUNCTION rekeyed.new_of_0(bigint) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.old_of_0(given uuid) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
 #variable_conflict use_variable
 DECLARE
     found_key bigint;
@@ -69,110 +119,8 @@ BEGIN
     RAISE EXCEPTION 'no unused key for key % %', given, 'of public.customers';
 END
 $rekey$;
-REVOKE EXECUTE ON FUNCTION rekeyed.new_key_0(bigint) FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION rekeyed.old_key_0(uuid) FROM PUBLIC;
-CREATE FUNCTION rekeyed.new_key_1(given uuid) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
-#variable_conflict use_variable
-DECLARE
-    found_key bigint;
-    hash bigint;
-BEGIN
-    IF given IS NULL THEN
-        RETURN NULL;
-    END IF;
-    FOR attempt IN 1 .. 2 LOOP
-        SELECT t.rekey_id INTO found_key FROM ONLY public.orders t WHERE t.id = given;
-        IF FOUND THEN
-            RETURN found_key; -- NULL before the backfill
-        END IF;
-        SELECT p.new_key::bigint INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = given::text COLLATE "C";
-        IF FOUND THEN
-            RETURN found_key;
-        END IF;
-        IF attempt = 1 THEN
-            hash := hashtextextended(('old 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
-        END IF;
-    END LOOP;
-    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
-        INSERT INTO rekeyed.rekey_pending AS p (key, old_key, new_key) VALUES (1, given::text, (sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING RETURNING p.new_key::bigint INTO found_key;
-        IF FOUND THEN
-            RETURN found_key;
-        END IF;
-    END LOOP;
-    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.orders';
-END
-$rekey$;
-CREATE FUNCTION rekeyed.old_key_1(given bigint) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
-#variable_conflict use_variable
-DECLARE
-    found_key uuid;
-    hash bigint;
-BEGIN
-    IF given IS NULL THEN
-        RETURN NULL;
-    END IF;
-    FOR attempt IN 1 .. 2 LOOP
-        SELECT t.id INTO found_key FROM ONLY public.orders t WHERE t.rekey_id = given;
-        IF FOUND THEN
-            RETURN found_key; -- NULL before the backfill
-        END IF;
-        SELECT p.old_key::uuid INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = given::text COLLATE "C";
-        IF FOUND THEN
-            RETURN found_key;
-        END IF;
-        IF attempt = 1 THEN
-            hash := hashtextextended(('new 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
-        END IF;
-    END LOOP;
-    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
-        INSERT INTO rekeyed.rekey_pending AS p (key, new_key, old_key) VALUES (1, given::text, (gen_random_uuid())::text) ON CONFLICT DO NOTHING RETURNING p.old_key::uuid INTO found_key;
-        IF FOUND THEN
-            RETURN found_key;
-        END IF;
-    END LOOP;
-    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.orders';
-END
-$rekey$;
-REVOKE EXECUTE ON FUNCTION rekeyed.new_key_1(uuid) FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION rekeyed.old_key_1(bigint) FROM PUBLIC;
-DO $rekey$
-DECLARE
-    statement text;
-BEGIN
-    FOR statement IN
-        SELECT DISTINCT o.revoke || coalesce((SELECT quote_ident(r.rolname) FROM pg_roles r WHERE r.oid = a.grantee), 'PUBLIC')
-        FROM (
-            SELECT format('REVOKE ALL ON SCHEMA %I FROM ', n.nspname), n.nspowner, n.nspacl FROM pg_namespace n WHERE n.nspname = 'rekeyed'
-            UNION ALL SELECT format('REVOKE ALL ON TABLE %s FROM ', c.oid::regclass), c.relowner, c.relacl FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace AND c.relkind = 'r'
-            UNION ALL SELECT format('REVOKE ALL ON FUNCTION %s FROM ', p.oid::regprocedure), p.proowner, coalesce(p.proacl, acldefault('f', p.proowner)) FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace
-        ) o (revoke, owner, acl), aclexplode(o.acl) a WHERE a.grantee <> o.owner
-    LOOP
-        EXECUTE statement;
-    END LOOP;
-END
-$rekey$;
-
--- expand, ddl: add columns to public.customers
-LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
-LOCK TABLE public.customers IN ACCESS EXCLUSIVE MODE;
-ALTER TABLE public.customers ADD COLUMN rekey_id uuid;
-
--- expand, ddl: add columns to public.orders
-LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
-LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
-ALTER TABLE public.orders ADD COLUMN rekey_id bigint, ADD COLUMN rekey_customer_id uuid;
-COMMENT ON COLUMN public.orders.rekey_id IS 'The key''s text';
-ALTER TABLE public.orders ALTER COLUMN rekey_customer_id SET STATISTICS 500;
-ALTER TABLE public.orders ALTER COLUMN rekey_customer_id SET (n_distinct=1000);
-GRANT SELECT (rekey_customer_id) ON public.orders TO report WITH GRANT OPTION;
-
--- expand, ddl: add columns to public.log
-LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
-LOCK TABLE public.log IN ACCESS EXCLUSIVE MODE;
-ALTER TABLE public.log ADD COLUMN rekey_customer_id uuid;
-
--- expand, ddl: add triggers to public.customers
-CREATE FUNCTION rekeyed.fill_0() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+REVOKE EXECUTE ON FUNCTION rekeyed.old_of_0(uuid) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.fill_0() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
 #variable_conflict use_column
 DECLARE
     chosen text;
@@ -244,11 +192,6 @@ END
 $rekey$;
 REVOKE EXECUTE ON FUNCTION rekeyed.fill_0() FROM PUBLIC;
 COMMENT ON FUNCTION rekeyed.fill_0() IS 'Keeps both keys of public.customers equal during a rekey.';
-LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
-LOCK TABLE public.customers IN SHARE ROW EXCLUSIVE MODE;
-CREATE TRIGGER "~rekey insert" BEFORE INSERT ON public.customers FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_0();
-CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.customers FOR EACH ROW WHEN (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id) EXECUTE FUNCTION rekeyed.fill_0();
-CREATE TRIGGER "~rekey delete" BEFORE DELETE ON public.customers FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_0();
 DO $rekey$
 DECLARE
     statement text;
@@ -265,9 +208,22 @@ BEGIN
     END LOOP;
 END
 $rekey$;
+LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.customers IN SHARE ROW EXCLUSIVE MODE;
+DROP TRIGGER IF EXISTS " rekey insert" ON public.customers;
+DROP TRIGGER IF EXISTS " rekey update" ON public.customers;
+DROP TRIGGER IF EXISTS "~rekey insert" ON public.customers;
+DROP TRIGGER IF EXISTS "~rekey update" ON public.customers;
+DROP TRIGGER IF EXISTS "~rekey delete" ON public.customers;
+CREATE TRIGGER "~rekey insert" BEFORE INSERT ON public.customers FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_0();
+ALTER TABLE public.customers ENABLE ALWAYS TRIGGER "~rekey insert";
+CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.customers FOR EACH ROW WHEN (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id) EXECUTE FUNCTION rekeyed.fill_0();
+ALTER TABLE public.customers ENABLE ALWAYS TRIGGER "~rekey update";
+CREATE TRIGGER "~rekey delete" BEFORE DELETE ON public.customers FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_0();
+ALTER TABLE public.customers ENABLE ALWAYS TRIGGER "~rekey delete";
 
 -- expand, ddl: add triggers to public.log
-CREATE FUNCTION rekeyed.fill_2() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+CREATE OR REPLACE FUNCTION rekeyed.fill_2() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
 #variable_conflict use_column
 DECLARE
     chosen text;
@@ -275,10 +231,10 @@ DECLARE
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF NEW.rekey_customer_id IS NULL THEN
-            NEW.rekey_customer_id := (CASE WHEN NEW.customer_id = '0' THEN '32323232-3232-3232-3232-323232323232' ELSE rekeyed.new_key_0(NEW.customer_id::bigint) END);
-        ELSIF (NEW.customer_id IS NULL OR NEW.customer_id = '0') THEN
-            NEW.customer_id := (CASE WHEN NEW.rekey_customer_id = '32323232-3232-3232-3232-323232323232' THEN '0' ELSE rekeyed.old_key_0(NEW.rekey_customer_id) END);
-        ELSIF NEW.rekey_customer_id IS DISTINCT FROM (CASE WHEN NEW.customer_id = '0' THEN '32323232-3232-3232-3232-323232323232' ELSE rekeyed.new_key_0(NEW.customer_id::bigint) END) THEN
+            NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
+        ELSIF NEW.customer_id IS NULL THEN
+            NEW.customer_id := rekeyed.old_key_0(NEW.rekey_customer_id);
+        ELSIF NEW.rekey_customer_id IS DISTINCT FROM rekeyed.new_key_0(NEW.customer_id::bigint) THEN
             RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
                 MESSAGE = 'columns customer_id and rekey_customer_id of table public.log refer to different rows', HINT = 'Set only one of them.';
         END IF;
@@ -288,11 +244,11 @@ BEGIN
         END IF;
         IF NEW.rekey_customer_id IS NOT DISTINCT FROM OLD.rekey_customer_id THEN
             IF NEW.customer_id IS DISTINCT FROM OLD.customer_id OR NEW.rekey_customer_id IS NULL OR false THEN
-                NEW.rekey_customer_id := (CASE WHEN NEW.customer_id = '0' THEN '32323232-3232-3232-3232-323232323232' ELSE rekeyed.new_key_0(NEW.customer_id::bigint) END);
+                NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
             END IF;
         ELSIF NEW.customer_id IS NOT DISTINCT FROM OLD.customer_id THEN
-            NEW.customer_id := (CASE WHEN NEW.rekey_customer_id = '32323232-3232-3232-3232-323232323232' THEN '0' ELSE rekeyed.old_key_0(NEW.rekey_customer_id) END);
-        ELSIF NEW.rekey_customer_id IS DISTINCT FROM (CASE WHEN NEW.customer_id = '0' THEN '32323232-3232-3232-3232-323232323232' ELSE rekeyed.new_key_0(NEW.customer_id::bigint) END) THEN
+            NEW.customer_id := rekeyed.old_key_0(NEW.rekey_customer_id);
+        ELSIF NEW.rekey_customer_id IS DISTINCT FROM rekeyed.new_key_0(NEW.customer_id::bigint) THEN
             RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
                 MESSAGE = 'columns customer_id and rekey_customer_id of table public.log refer to different rows', HINT = 'Set only one of them.';
         END IF;
@@ -304,10 +260,6 @@ END
 $rekey$;
 REVOKE EXECUTE ON FUNCTION rekeyed.fill_2() FROM PUBLIC;
 COMMENT ON FUNCTION rekeyed.fill_2() IS 'Keeps both keys of public.log equal during a rekey.';
-LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
-LOCK TABLE public.log IN SHARE ROW EXCLUSIVE MODE;
-CREATE TRIGGER "~rekey insert" BEFORE INSERT ON public.log FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_2();
-CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.log FOR EACH ROW WHEN (OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR NEW.rekey_customer_id IS NULL AND NEW.customer_id IS NOT NULL) EXECUTE FUNCTION rekeyed.fill_2();
 DO $rekey$
 DECLARE
     statement text;
@@ -324,9 +276,98 @@ BEGIN
     END LOOP;
 END
 $rekey$;
+LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.log IN SHARE ROW EXCLUSIVE MODE;
+DROP TRIGGER IF EXISTS " rekey insert" ON public.log;
+DROP TRIGGER IF EXISTS " rekey update" ON public.log;
+DROP TRIGGER IF EXISTS "~rekey insert" ON public.log;
+DROP TRIGGER IF EXISTS "~rekey update" ON public.log;
+DROP TRIGGER IF EXISTS "~rekey delete" ON public.log;
+CREATE TRIGGER "~rekey insert" BEFORE INSERT ON public.log FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_2();
+ALTER TABLE public.log ENABLE ALWAYS TRIGGER "~rekey insert";
+CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.log FOR EACH ROW WHEN (OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR (NEW.customer_id IS NULL) <> (NEW.rekey_customer_id IS NULL)) EXECUTE FUNCTION rekeyed.fill_2();
+ALTER TABLE public.log ENABLE ALWAYS TRIGGER "~rekey update";
 
 -- expand, ddl: add triggers to public.orders
-CREATE FUNCTION rekeyed.fill_1() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+CREATE FUNCTION rekeyed.new_key_1(given uuid) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+BEGIN
+    PERFORM FROM ONLY public.orders LIMIT 0;
+    RETURN rekeyed.new_of_1(given);
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.new_key_1(uuid) FROM PUBLIC;
+CREATE FUNCTION rekeyed.old_key_1(given bigint) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+BEGIN
+    PERFORM FROM ONLY public.orders LIMIT 0;
+    RETURN rekeyed.old_of_1(given);
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.old_key_1(bigint) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.new_of_1(given uuid) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_variable
+DECLARE
+    found_key bigint;
+    hash bigint;
+BEGIN
+    IF given IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT t.rekey_id INTO found_key FROM ONLY public.orders t WHERE t.id = given;
+        IF FOUND THEN
+            RETURN found_key; -- NULL before the backfill
+        END IF;
+        SELECT p.new_key::bigint INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = given::text COLLATE "C";
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+        IF attempt = 1 THEN
+            hash := hashtextextended(('old 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO rekeyed.rekey_pending AS p (key, old_key, new_key) VALUES (1, given::text, (sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING RETURNING p.new_key::bigint INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.orders';
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.new_of_1(uuid) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.old_of_1(given bigint) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_variable
+DECLARE
+    found_key uuid;
+    hash bigint;
+BEGIN
+    IF given IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT t.id INTO found_key FROM ONLY public.orders t WHERE t.rekey_id = given;
+        IF FOUND THEN
+            RETURN found_key; -- NULL before the backfill
+        END IF;
+        SELECT p.old_key::uuid INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = given::text COLLATE "C";
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+        IF attempt = 1 THEN
+            hash := hashtextextended(('new 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO rekeyed.rekey_pending AS p (key, new_key, old_key) VALUES (1, given::text, (gen_random_uuid())::text) ON CONFLICT DO NOTHING RETURNING p.old_key::uuid INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.orders';
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.old_of_1(bigint) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.fill_1() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
 #variable_conflict use_column
 DECLARE
     chosen text;
@@ -438,7 +479,7 @@ BEGIN
         END IF;
             RETURN NEW;
         END IF;
-        IF OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR NEW.rekey_customer_id IS NULL AND NEW.customer_id IS NOT NULL OR false THEN
+        IF OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR false THEN
             NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
         END IF;
         IF NEW.id IS DISTINCT FROM OLD.id OR NEW.rekey_id IS DISTINCT FROM OLD.rekey_id THEN
@@ -460,13 +501,6 @@ END
 $rekey$;
 REVOKE EXECUTE ON FUNCTION rekeyed.fill_1() FROM PUBLIC;
 COMMENT ON FUNCTION rekeyed.fill_1() IS 'Keeps both keys of public.orders equal during a rekey.';
-LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
-LOCK TABLE public.orders IN SHARE ROW EXCLUSIVE MODE;
-CREATE TRIGGER " rekey insert" BEFORE INSERT ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_1();
-CREATE TRIGGER " rekey update" BEFORE UPDATE ON public.orders FOR EACH ROW WHEN (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id OR OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR NEW.rekey_customer_id IS NULL AND NEW.customer_id IS NOT NULL) EXECUTE FUNCTION rekeyed.fill_1();
-CREATE TRIGGER "~rekey insert" BEFORE INSERT ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_1();
-CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.orders FOR EACH ROW WHEN (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id OR OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR NEW.rekey_customer_id IS NULL AND NEW.customer_id IS NOT NULL) EXECUTE FUNCTION rekeyed.fill_1();
-CREATE TRIGGER "~rekey delete" BEFORE DELETE ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_1();
 DO $rekey$
 DECLARE
     statement text;
@@ -483,6 +517,23 @@ BEGIN
     END LOOP;
 END
 $rekey$;
+LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.orders IN SHARE ROW EXCLUSIVE MODE;
+DROP TRIGGER IF EXISTS " rekey insert" ON public.orders;
+DROP TRIGGER IF EXISTS " rekey update" ON public.orders;
+DROP TRIGGER IF EXISTS "~rekey insert" ON public.orders;
+DROP TRIGGER IF EXISTS "~rekey update" ON public.orders;
+DROP TRIGGER IF EXISTS "~rekey delete" ON public.orders;
+CREATE TRIGGER " rekey insert" BEFORE INSERT ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_1();
+ALTER TABLE public.orders ENABLE ALWAYS TRIGGER " rekey insert";
+CREATE TRIGGER " rekey update" BEFORE UPDATE ON public.orders FOR EACH ROW WHEN (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id OR OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR (NEW.customer_id IS NULL) <> (NEW.rekey_customer_id IS NULL)) EXECUTE FUNCTION rekeyed.fill_1();
+ALTER TABLE public.orders ENABLE ALWAYS TRIGGER " rekey update";
+CREATE TRIGGER "~rekey insert" BEFORE INSERT ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_1();
+ALTER TABLE public.orders ENABLE ALWAYS TRIGGER "~rekey insert";
+CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.orders FOR EACH ROW WHEN (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id OR OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR (NEW.customer_id IS NULL) <> (NEW.rekey_customer_id IS NULL)) EXECUTE FUNCTION rekeyed.fill_1();
+ALTER TABLE public.orders ENABLE ALWAYS TRIGGER "~rekey update";
+CREATE TRIGGER "~rekey delete" BEFORE DELETE ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_1();
+ALTER TABLE public.orders ENABLE ALWAYS TRIGGER "~rekey delete";
 
 -- backfill, backfill: fill keys of public.customers
 -- index "", fill &{public.customers 1000 false false}, objects <nil>
@@ -494,7 +545,7 @@ WITH batch AS MATERIALIZED (
 ), slots AS MATERIALIZED (
     SELECT *, sortkey.sno_at(to_timestamp((1262304000000 + slot / 65536 * 4) / 1000.0), (slot % 65536)::integer, 11, 99) AS id FROM (SELECT k, moment, n, n + greatest($2::text::bigint, max(first - n) OVER (ORDER BY n)) AS slot FROM batch ORDER BY n) x
 ), filled AS (
-    UPDATE ONLY public.customers t SET rekey_id = s.id FROM slots s WHERE t.id = s.k AND t.rekey_id IS NULL RETURNING 1
+    UPDATE ONLY public.customers t SET rekey_id = coalesce((SELECT p.new_key::uuid FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = s.k::text COLLATE "C"), s.id) FROM slots s WHERE t.id = s.k AND t.rekey_id IS NULL RETURNING 1
 )
 SELECT (SELECT count(*) FROM filled), moment, k::text, slot::text FROM slots ORDER BY n DESC LIMIT 1;
 SELECT EXISTS (SELECT FROM ONLY public.customers t WHERE t.rekey_id IS NULL);
@@ -513,7 +564,7 @@ WITH batch AS MATERIALIZED (
 ), slots AS MATERIALIZED (
     SELECT *, sortkey.snowflake_at(to_timestamp((1609459200000 + slot / 4096 * 1) / 1000.0), (slot % 4096)::integer, 21) AS id FROM (SELECT k, moment, n, n + greatest($2::text::bigint, max(first - n) OVER (ORDER BY n)) AS slot FROM batch ORDER BY n) x
 ), filled AS (
-    UPDATE ONLY public.orders t SET rekey_id = s.id, rekey_customer_id = coalesce(t.rekey_customer_id, (SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id)) FROM slots s WHERE t.id = s.k AND t.rekey_id IS NULL RETURNING 1
+    UPDATE ONLY public.orders t SET rekey_id = coalesce((SELECT p.new_key::bigint FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = s.k::text COLLATE "C"), s.id), rekey_customer_id = coalesce(t.rekey_customer_id, (SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id)) FROM slots s WHERE t.id = s.k AND t.rekey_id IS NULL RETURNING 1
 )
 SELECT (SELECT count(*) FROM filled), moment, k::text, slot::text FROM slots ORDER BY n DESC LIMIT 1;
 SELECT EXISTS (SELECT FROM ONLY public.orders t WHERE t.rekey_id IS NULL);
@@ -526,7 +577,7 @@ DROP INDEX IF EXISTS public.rekey_orders_times;
 -- backfill, backfill: fill references of public.orders
 -- index "", fill &{public.orders 1000 true false}, objects <nil>
 WITH filled AS (
-    UPDATE ONLY public.orders t SET rekey_customer_id = coalesce((SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id), t.rekey_customer_id) WHERE t.ctid >= ('(' || $1::text || ',0)')::tid AND t.ctid < ('(' || $2::text || ',0)')::tid AND (t.customer_id IS NOT NULL AND (t.rekey_customer_id IS NULL OR t.rekey_customer_id <> (SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id))) RETURNING (t.customer_id IS NULL OR t.rekey_customer_id IS NOT NULL) AS complete
+    UPDATE ONLY public.orders t SET rekey_customer_id = coalesce(t.rekey_customer_id, (SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id)) WHERE t.ctid >= ('(' || $1::text || ',0)')::tid AND t.ctid < ('(' || $2::text || ',0)')::tid AND (t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL) RETURNING (t.customer_id IS NULL OR t.rekey_customer_id IS NOT NULL) AS complete
 )
 SELECT count(*) FILTER (WHERE complete) FROM filled;
 SELECT EXISTS (SELECT FROM ONLY public.orders t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL);
@@ -534,7 +585,7 @@ SELECT EXISTS (SELECT FROM ONLY public.orders t WHERE t.customer_id IS NOT NULL 
 -- backfill, backfill: fill references of public.log
 -- index "", fill &{public.log 1000 true false}, objects <nil>
 WITH filled AS (
-    UPDATE ONLY public.log t SET rekey_customer_id = coalesce((CASE WHEN t.customer_id = '0' THEN '32323232-3232-3232-3232-323232323232' ELSE coalesce((SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id), (SELECT d.new_key::uuid FROM rekeyed.rekey_pending d WHERE d.key = 0 AND d.old_key = t.customer_id::text COLLATE "C")) END), t.rekey_customer_id) WHERE t.ctid >= ('(' || $1::text || ',0)')::tid AND t.ctid < ('(' || $2::text || ',0)')::tid AND (t.customer_id IS NOT NULL AND (t.rekey_customer_id IS NULL OR t.rekey_customer_id <> (CASE WHEN t.customer_id = '0' THEN '32323232-3232-3232-3232-323232323232' ELSE coalesce((SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id), (SELECT d.new_key::uuid FROM rekeyed.rekey_pending d WHERE d.key = 0 AND d.old_key = t.customer_id::text COLLATE "C")) END))) RETURNING (t.customer_id IS NULL OR t.rekey_customer_id IS NOT NULL) AS complete
+    UPDATE ONLY public.log t SET rekey_customer_id = coalesce(t.rekey_customer_id, coalesce((SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id), (SELECT d.new_key::uuid FROM rekeyed.rekey_pending d WHERE d.key = 0 AND d.old_key = (t.customer_id)::text COLLATE "C"))) WHERE t.ctid >= ('(' || $1::text || ',0)')::tid AND t.ctid < ('(' || $2::text || ',0)')::tid AND (t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL) RETURNING (t.customer_id IS NULL OR t.rekey_customer_id IS NOT NULL) AS complete
 )
 SELECT count(*) FILTER (WHERE complete) FROM filled;
 SELECT EXISTS (SELECT FROM ONLY public.log t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL);
@@ -551,14 +602,17 @@ CREATE UNIQUE INDEX CONCURRENTLY rekey_orders_pkey ON public.orders USING btree 
 -- index "public.rekey_orders_once", fill <nil>, objects <nil>
 CREATE UNIQUE INDEX CONCURRENTLY rekey_orders_once ON public.orders USING btree (rekey_customer_id, created_at);
 
--- validate, ddl: add constraint rekey_orders_once to public.orders
+-- validate, ddl: complete index rekey_orders_once
 LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
 LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
-DO $rekey$BEGIN IF NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = 'public.rekey_orders_once'::regclass) THEN ALTER TABLE public.orders ADD CONSTRAINT rekey_orders_once UNIQUE USING INDEX rekey_orders_once DEFERRABLE; END IF; END$rekey$;
+DO $rekey$BEGIN IF NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = 'public.rekey_orders_once'::regclass) THEN ALTER TABLE public.orders ADD CONSTRAINT rekey_orders_once UNIQUE USING INDEX rekey_orders_once; END IF; END$rekey$;
 
 -- validate, index: create index rekey_orders_open
 -- index "public.rekey_orders_open", fill <nil>, objects <nil>
 CREATE INDEX CONCURRENTLY rekey_orders_open ON public.orders USING btree (rekey_customer_id) TABLESPACE fast WHERE (total > 0);
+
+-- validate, ddl: complete index rekey_orders_open
+COMMENT ON INDEX public.rekey_orders_open IS 'Open ones';
 
 -- validate, ddl: add check constraints to public.customers
 LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
@@ -579,6 +633,7 @@ ALTER TABLE public.log DROP CONSTRAINT IF EXISTS rekey_customer_id_not_null, ADD
 LOCK TABLE public.customers, public.orders IN SHARE UPDATE EXCLUSIVE MODE;
 LOCK TABLE public.customers, public.orders IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_customer_id_fkey, ADD CONSTRAINT rekey_orders_customer_id_fkey FOREIGN KEY (rekey_customer_id) REFERENCES public.customers(rekey_id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED NOT VALID;
+COMMENT ON CONSTRAINT rekey_orders_customer_id_fkey ON public.orders IS 'A customer''s orders';
 
 -- validate, ddl: validate constraint rekey_id_not_null of public.customers
 LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
@@ -604,6 +659,27 @@ ALTER TABLE public.log VALIDATE CONSTRAINT rekey_customer_id_not_null;
 LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
 ALTER TABLE public.orders VALIDATE CONSTRAINT rekey_orders_customer_id_fkey;
 
+-- validate, ddl: set NOT NULL on the new columns of public.customers
+LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.customers IN ACCESS EXCLUSIVE MODE;
+DO $rekey$BEGIN IF NOT (SELECT attnotnull FROM pg_attribute WHERE attrelid = 'public.customers'::regclass AND attname = 'rekey_id') THEN ALTER TABLE public.customers ALTER COLUMN rekey_id SET NOT NULL; END IF; END$rekey$;
+ALTER TABLE public.customers DROP CONSTRAINT IF EXISTS rekey_id_not_null;
+
+-- validate, ddl: set NOT NULL on the new columns of public.orders
+LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
+DO $rekey$BEGIN IF NOT (SELECT attnotnull FROM pg_attribute WHERE attrelid = 'public.orders'::regclass AND attname = 'rekey_id') THEN ALTER TABLE public.orders ALTER COLUMN rekey_id SET NOT NULL; END IF; END$rekey$;
+ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_id_not_null;
+DO $rekey$BEGIN IF NOT (SELECT attnotnull FROM pg_attribute WHERE attrelid = 'public.orders'::regclass AND attname = 'rekey_customer_id') THEN ALTER TABLE public.orders ADD CONSTRAINT rekey_of_a_customer NOT NULL rekey_customer_id NO INHERIT; END IF; END$rekey$;
+COMMENT ON CONSTRAINT rekey_of_a_customer ON public.orders IS 'Always';
+ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_customer_id_not_null;
+
+-- validate, ddl: set NOT NULL on the new columns of public.log
+LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.log IN ACCESS EXCLUSIVE MODE;
+DO $rekey$BEGIN IF NOT (SELECT attnotnull FROM pg_attribute WHERE attrelid = 'public.log'::regclass AND attname = 'rekey_customer_id') THEN ALTER TABLE public.log ALTER COLUMN rekey_customer_id SET NOT NULL; END IF; END$rekey$;
+ALTER TABLE public.log DROP CONSTRAINT IF EXISTS rekey_customer_id_not_null;
+
 -- validate, ddl: analyze public.customers
 LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
 ANALYZE public.customers (rekey_id);
@@ -617,10 +693,12 @@ LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
 ANALYZE public.log (rekey_customer_id);
 
 -- validate, check: compare the keys of all rows
-SELECT count(*) || ' rows of public.customers have no rekey_id that equals id' FROM ONLY public.customers t WHERE t.rekey_id IS NULL HAVING count(*) > 0;
-SELECT count(*) || ' rows of public.orders have no rekey_id that equals id' FROM ONLY public.orders t WHERE t.rekey_id IS NULL HAVING count(*) > 0;
-SELECT count(*) || ' rows of public.orders have no rekey_customer_id that equals customer_id' FROM ONLY public.orders t LEFT JOIN ONLY public.customers p ON p.id = t.customer_id WHERE (t.customer_id IS NULL) <> (t.rekey_customer_id IS NULL) OR p.rekey_id <> t.rekey_customer_id HAVING count(*) > 0;
-SELECT count(*) || ' rows of public.log have no rekey_customer_id that equals customer_id' FROM ONLY public.log t WHERE (t.customer_id IS NULL) <> (t.rekey_customer_id IS NULL) OR (CASE WHEN t.customer_id = '0' THEN '32323232-3232-3232-3232-323232323232' ELSE coalesce((SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id), (SELECT d.new_key::uuid FROM rekeyed.rekey_pending d WHERE d.key = 0 AND d.old_key = t.customer_id::text COLLATE "C")) END) <> t.rekey_customer_id HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.customers have no rekey_id, such as the one with id ' || min(t.id::text) || '; run backfill, and repeat the step' FROM ONLY public.customers t WHERE t.rekey_id IS NULL AND t.id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.orders have no rekey_id, such as the one with id ' || min(t.id::text) || '; run backfill, and repeat the step' FROM ONLY public.orders t WHERE t.rekey_id IS NULL AND t.id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.orders have no rekey_customer_id, such as the one with customer_id ' || min(t.customer_id::text) || '; run backfill, and repeat the step' FROM ONLY public.orders t WHERE t.rekey_customer_id IS NULL AND t.customer_id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.orders have customer_id and rekey_customer_id of different rows, as ' || (array_agg(coalesce(t.customer_id::text, 'NULL') || ' and ' || t.rekey_customer_id))[1:5]::text || '; if customer_id is right, run UPDATE ONLY public.orders SET rekey_customer_id = rekeyed.new_key_0(customer_id) WHERE customer_id IS NOT DISTINCT FROM … AND rekey_customer_id = …, and if rekey_customer_id is right, UPDATE ONLY public.orders SET customer_id = rekeyed.old_key_0(rekey_customer_id) WHERE customer_id IS NOT DISTINCT FROM … AND rekey_customer_id = …' FROM ONLY public.orders t LEFT JOIN ONLY public.customers p ON p.id = t.customer_id WHERE t.rekey_customer_id IS NOT NULL AND (t.customer_id IS NULL OR p.rekey_id <> t.rekey_customer_id) HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.log have no rekey_customer_id, such as the one with customer_id ' || min(t.customer_id::text) || '; run backfill, and repeat the step' FROM ONLY public.log t WHERE t.rekey_customer_id IS NULL AND t.customer_id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.log have customer_id and rekey_customer_id of different rows, as ' || (array_agg(coalesce(t.customer_id::text, 'NULL') || ' and ' || t.rekey_customer_id))[1:5]::text || '; if customer_id is right, run UPDATE ONLY public.log SET rekey_customer_id = rekeyed.new_key_0(customer_id) WHERE customer_id IS NOT DISTINCT FROM … AND rekey_customer_id = …, and if rekey_customer_id is right, UPDATE ONLY public.log SET customer_id = rekeyed.old_key_0(rekey_customer_id) WHERE customer_id IS NOT DISTINCT FROM … AND rekey_customer_id = …' FROM ONLY public.log t LEFT JOIN ONLY public.customers p ON p.id = t.customer_id LEFT JOIN rekeyed.rekey_pending d ON d.key = 0 AND d.old_key = (t.customer_id)::text COLLATE "C" WHERE t.rekey_customer_id IS NOT NULL AND (t.customer_id IS NULL OR coalesce(p.rekey_id, d.new_key::uuid) <> t.rekey_customer_id) HAVING count(*) > 0;
 
 -- validate, ddl: create views for programs of the new version
 DROP VIEW IF EXISTS rekeyed.report, rekeyed.log, rekeyed.orders, rekeyed.customers;
@@ -637,6 +715,9 @@ BEGIN
 END$rekey$;
 GRANT SELECT ON rekeyed.customers TO app;
 CREATE VIEW rekeyed.orders AS SELECT created_at, total, rekey_id AS id, rekey_customer_id AS customer_id FROM public.orders;
+GRANT CREATE ON SCHEMA rekeyed TO clerk;
+ALTER VIEW rekeyed.orders OWNER TO clerk;
+REVOKE CREATE ON SCHEMA rekeyed FROM clerk;
 DO $rekey$DECLARE
     role text;
 BEGIN
@@ -647,9 +728,6 @@ BEGIN
     END LOOP;
 END$rekey$;
 GRANT SELECT ON rekeyed.orders TO app;
-GRANT CREATE ON SCHEMA rekeyed TO clerk;
-ALTER VIEW rekeyed.orders OWNER TO clerk;
-REVOKE CREATE ON SCHEMA rekeyed FROM clerk;
 CREATE VIEW rekeyed.log AS SELECT at, rekey_customer_id AS customer_id FROM public.log;
 DO $rekey$DECLARE
     role text;
@@ -680,10 +758,11 @@ GRANT SELECT ON rekeyed.report TO report;
 SET LOCAL search_path = pg_catalog;
 
 -- validate, check: check the views
-SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after contract'
+SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after cleanup'
     FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass JOIN pg_class c ON c.oid = r.ev_class
+    LEFT JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
     WHERE c.relnamespace = 'rekeyed'::regnamespace AND d.refclassid = 'pg_class'::regclass
-    AND (d.refobjid::text || ':' || d.refobjsubid IN ('1:1', '2:1', '2:2', '3:1') OR d.refobjid = ANY ('{40}'::oid[]));
+    AND (d.refobjid::regclass || ':' || a.attname IN ('public.customers:id', 'public.orders:id', 'public.orders:customer_id', 'public.log:customer_id', '') OR d.refobjid::regclass::text IN ('public.report', ''));
 WITH pairs (original, view) AS (VALUES ('public.customers'::regclass, 'rekeyed.customers'::regclass), ('public.orders'::regclass, 'rekeyed.orders'::regclass), ('public.log'::regclass, 'rekeyed.log'::regclass)), privileges AS (
     SELECT p.original, p.view, c.oid = p.view AS of_view, format(E'%s%s\t%s\t%s', a.privilege_type, ' (' || quote_ident(x.name) || ')', coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC'), CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' END) AS line
     FROM pairs p JOIN pg_class c ON c.oid IN (p.original, p.view), LATERAL (
@@ -697,49 +776,10 @@ WITH pairs (original, view) AS (VALUES ('public.customers'::regclass, 'rekeyed.c
 SELECT format(CASE WHEN missing THEN '%1$s%3$s of role %5$s on %4$s is new: GRANT %1$s ON %2$s TO %5$s%3$s' ELSE '%1$s%3$s of role %5$s on %4$s is gone: REVOKE %1$s ON %2$s FROM %5$s' END, privilege, view, option, original, role)
 FROM single ORDER BY original::text, privilege, role;
 
--- contract, check: compare the keys of all rows
-SELECT count(*) || ' rows of public.customers have no rekey_id that equals id' FROM ONLY public.customers t WHERE t.rekey_id IS NULL HAVING count(*) > 0;
-SELECT count(*) || ' rows of public.orders have no rekey_id that equals id' FROM ONLY public.orders t WHERE t.rekey_id IS NULL HAVING count(*) > 0;
-SELECT count(*) || ' rows of public.orders have no rekey_customer_id that equals customer_id' FROM ONLY public.orders t LEFT JOIN ONLY public.customers p ON p.id = t.customer_id WHERE (t.customer_id IS NULL) <> (t.rekey_customer_id IS NULL) OR p.rekey_id <> t.rekey_customer_id HAVING count(*) > 0;
-SELECT count(*) || ' rows of public.log have no rekey_customer_id that equals customer_id' FROM ONLY public.log t WHERE (t.customer_id IS NULL) <> (t.rekey_customer_id IS NULL) OR (CASE WHEN t.customer_id = '0' THEN '32323232-3232-3232-3232-323232323232' ELSE coalesce((SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id), (SELECT d.new_key::uuid FROM rekeyed.rekey_pending d WHERE d.key = 0 AND d.old_key = t.customer_id::text COLLATE "C")) END) <> t.rekey_customer_id HAVING count(*) > 0;
+-- validate, trial: try the new columns of public.customers before contract
+SET LOCAL search_path = public, pg_temp;
 
--- contract, check: look for new objects on the old columns
-SELECT 'would be lost: ' || o FROM (SELECT DISTINCT (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) FROM pg_depend d
-    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN ('1:1', '2:1', '2:2', '3:1')) x (o)
-    WHERE o !~ '"[ ~]rekey ' AND o NOT IN ('');
-SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
-    FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace
-    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state')
-    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
-    UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
-    FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|fill)_[0-9]+$';
-SELECT format('publication %I publishes %I.%I; drop the table from it, and copy it to subscribers again after contract', p.pubname, p.schemaname, p.tablename) FROM pg_publication_tables p WHERE format('%I.%I', p.schemaname, p.tablename) IN ('public.customers', 'public.orders', 'public.log', '');
-
--- contract, check: check the privileges
-WITH pairs (original, view) AS (VALUES ('public.customers'::regclass, 'rekeyed.customers'::regclass), ('public.orders'::regclass, 'rekeyed.orders'::regclass), ('public.log'::regclass, 'rekeyed.log'::regclass)), privileges AS (
-    SELECT p.original, p.view, c.oid = p.view AS of_view, format(E'%s%s\t%s\t%s', a.privilege_type, ' (' || quote_ident(x.name) || ')', coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC'), CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' END) AS line
-    FROM pairs p JOIN pg_class c ON c.oid IN (p.original, p.view), LATERAL (
-        SELECT NULL::name, coalesce(c.relacl, acldefault('r', c.relowner))
-        UNION ALL SELECT t.attname, t.attacl FROM pg_attribute t WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped AND t.attname !~ '^rekey_'
-    ) x (name, acl), aclexplode(x.acl) a WHERE a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') AND a.grantee <> c.relowner
-), single AS (
-    SELECT original, view, NOT bool_or(of_view) AS missing, split_part(line, E'\t', 1) AS privilege, split_part(line, E'\t', 2) AS role, split_part(line, E'\t', 3) AS option
-    FROM privileges GROUP BY original, view, line HAVING count(DISTINCT of_view) = 1
-)
-SELECT format(CASE WHEN missing THEN '%1$s%3$s of role %5$s on %4$s is new: GRANT %1$s ON %2$s TO %5$s%3$s' ELSE '%1$s%3$s of role %5$s on %4$s is gone: REVOKE %1$s ON %2$s FROM %5$s' END, privilege, view, option, original, role)
-FROM single ORDER BY original::text, privilege, role;
-SELECT 'role ' || role || ' inserts into public.customers, and can''t execute sortkey.next_sno(integer, integer), the default after contract; GRANT USAGE ON SCHEMA sortkey TO ' || role || '; GRANT EXECUTE ON FUNCTION sortkey.next_sno(integer, integer) TO ' || role FROM (SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
-    FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 1
-    UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = 1) g
-    WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, 'sortkey', 'USAGE') AND has_function_privilege(g.grantee, 'sortkey.next_sno(integer, integer)', 'EXECUTE'))) x;
-SELECT 'role ' || role || ' inserts into public.orders, and can''t execute sortkey.next_snowflake(integer), the default after contract; GRANT USAGE ON SCHEMA sortkey TO ' || role || '; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO ' || role FROM (SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
-    FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 2
-    UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = 2) g
-    WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, 'sortkey', 'USAGE') AND has_function_privilege(g.grantee, 'sortkey.next_snowflake(integer)', 'EXECUTE'))) x;
-
--- contract, trial: try the triggers of public.orders
-LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
-LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
+-- validate, trial: try the new columns of public.orders before contract
 SET LOCAL search_path = public, pg_temp;
 /* with the old keys */ DO $rekey$
 #variable_conflict use_column
@@ -755,41 +795,16 @@ $rekey$;
 DECLARE
     copy tid;
 BEGIN
-    BEGIN ALTER TABLE public.orders DROP CONSTRAINT orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
-    BEGIN ALTER TABLE public.orders DROP CONSTRAINT rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
     INSERT INTO public.orders (created_at, total, customer_id, rekey_customer_id, rekey_id)
         SELECT x.created_at, x.total, x.customer_id, x.rekey_customer_id, sortkey.next_snowflake(20) FROM (SELECT) one LEFT JOIN (SELECT * FROM ONLY public.orders ORDER BY rekey_id DESC LIMIT 1) x ON true RETURNING ctid INTO copy;
     DELETE FROM ONLY public.orders WHERE ctid = copy;
     SET CONSTRAINTS ALL IMMEDIATE;
 END
 $rekey$;
-DROP TRIGGER IF EXISTS " rekey insert" ON public.orders;
-DROP TRIGGER IF EXISTS " rekey update" ON public.orders;
-DROP TRIGGER IF EXISTS "~rekey insert" ON public.orders;
-DROP TRIGGER IF EXISTS "~rekey update" ON public.orders;
-DROP TRIGGER IF EXISTS "~rekey delete" ON public.orders;
-ALTER TABLE public.orders RENAME COLUMN id TO "~rekey";
-ALTER TABLE public.orders RENAME COLUMN rekey_id TO id;
-ALTER TABLE public.orders RENAME COLUMN "~rekey" TO rekey_id;
-ALTER TABLE public.orders ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(20);
-ALTER TABLE public.orders RENAME COLUMN customer_id TO "~rekey";
-ALTER TABLE public.orders RENAME COLUMN rekey_customer_id TO customer_id;
-ALTER TABLE public.orders RENAME COLUMN "~rekey" TO rekey_customer_id;
-ALTER TABLE public.orders ALTER COLUMN rekey_customer_id DROP NOT NULL;
-ALTER TABLE public.orders DROP CONSTRAINT of_someone;
-CREATE FUNCTION rekeyed.trial_1() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
-#variable_conflict use_column
-BEGIN
-    IF NEW.rekey_id IS NULL THEN
-        NEW.rekey_id := gen_random_uuid();
-    END IF;
-    NEW.rekey_customer_id := CASE WHEN NEW.customer_id IS NOT NULL THEN coalesce((SELECT p.id FROM ONLY public.customers p WHERE p.rekey_id = NEW.customer_id), NEW.rekey_customer_id) END;
-    RETURN NEW;
-END
-$rekey$;
-CREATE TRIGGER "~rekey trial" BEFORE INSERT OR UPDATE ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.trial_1();
-ALTER ROUTINE public.touch() SECURITY INVOKER;
-SET LOCAL search_path = public, pg_temp;
 /* with the new keys */ DO $rekey$
 #variable_conflict use_column
 DECLARE
@@ -804,8 +819,10 @@ $rekey$;
 DECLARE
     copy tid;
 BEGIN
-    BEGIN ALTER TABLE public.orders DROP CONSTRAINT orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
-    BEGIN ALTER TABLE public.orders DROP CONSTRAINT rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
     INSERT INTO public.orders (created_at, total, customer_id, rekey_customer_id, id)
         SELECT x.created_at, x.total, x.customer_id, x.rekey_customer_id, sortkey.next_snowflake(20) FROM (SELECT) one LEFT JOIN (SELECT * FROM ONLY public.orders ORDER BY id DESC LIMIT 1) x ON true RETURNING ctid INTO copy;
     DELETE FROM ONLY public.orders WHERE ctid = copy;
@@ -813,99 +830,490 @@ BEGIN
 END
 $rekey$;
 
--- contract, ddl: replace foreign key orders_customer_id_fkey of public.orders
--- index "", fill <nil>, objects &{[2] [2.id 2.customer_id] []}
-LOCK TABLE public.customers, public.orders IN SHARE UPDATE EXCLUSIVE MODE;
-LOCK TABLE public.customers, public.orders IN ACCESS EXCLUSIVE MODE;
-ALTER TABLE public.orders DROP CONSTRAINT orders_customer_id_fkey;
-ALTER TABLE public.orders RENAME CONSTRAINT rekey_orders_customer_id_fkey TO orders_customer_id_fkey;
-ALTER TABLE public.orders ALTER CONSTRAINT orders_customer_id_fkey DEFERRABLE INITIALLY IMMEDIATE;
-COMMENT ON CONSTRAINT orders_customer_id_fkey ON public.orders IS 'A customer''s orders';
+-- validate, trial: try the new columns of public.log before contract
+SET LOCAL search_path = public, pg_temp;
 
--- contract, ddl: point views at the new columns
--- index "", fill <nil>, objects &{[] [] [public.report]}
-DROP VIEW public.report;
-SET LOCAL search_path = rekeyed, public;
-CREATE VIEW public.report (id, customer_id) WITH (security_barrier=true) AS
- SELECT id,
-    customer_id
-   FROM orders;
-COMMENT ON COLUMN public.report.id IS 'The order';
-ALTER VIEW public.report ALTER COLUMN customer_id SET DEFAULT 7;
-COMMENT ON VIEW public.report IS 'A report';
-DO $rekey$DECLARE
-    role text;
+-- contract, check: compare the keys of all rows
+SELECT count(*) || ' rows of public.customers have no rekey_id, such as the one with id ' || min(t.id::text) || '; run backfill, and repeat the step' FROM ONLY public.customers t WHERE t.rekey_id IS NULL AND t.id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.orders have no rekey_id, such as the one with id ' || min(t.id::text) || '; run backfill, and repeat the step' FROM ONLY public.orders t WHERE t.rekey_id IS NULL AND t.id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.orders have no rekey_customer_id, such as the one with customer_id ' || min(t.customer_id::text) || '; run backfill, and repeat the step' FROM ONLY public.orders t WHERE t.rekey_customer_id IS NULL AND t.customer_id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.orders have customer_id and rekey_customer_id of different rows, as ' || (array_agg(coalesce(t.customer_id::text, 'NULL') || ' and ' || t.rekey_customer_id))[1:5]::text || '; if customer_id is right, run UPDATE ONLY public.orders SET rekey_customer_id = rekeyed.new_key_0(customer_id) WHERE customer_id IS NOT DISTINCT FROM … AND rekey_customer_id = …, and if rekey_customer_id is right, UPDATE ONLY public.orders SET customer_id = rekeyed.old_key_0(rekey_customer_id) WHERE customer_id IS NOT DISTINCT FROM … AND rekey_customer_id = …' FROM ONLY public.orders t LEFT JOIN ONLY public.customers p ON p.id = t.customer_id WHERE t.rekey_customer_id IS NOT NULL AND (t.customer_id IS NULL OR p.rekey_id <> t.rekey_customer_id) HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.log have no rekey_customer_id, such as the one with customer_id ' || min(t.customer_id::text) || '; run backfill, and repeat the step' FROM ONLY public.log t WHERE t.rekey_customer_id IS NULL AND t.customer_id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.log have customer_id and rekey_customer_id of different rows, as ' || (array_agg(coalesce(t.customer_id::text, 'NULL') || ' and ' || t.rekey_customer_id))[1:5]::text || '; if customer_id is right, run UPDATE ONLY public.log SET rekey_customer_id = rekeyed.new_key_0(customer_id) WHERE customer_id IS NOT DISTINCT FROM … AND rekey_customer_id = …, and if rekey_customer_id is right, UPDATE ONLY public.log SET customer_id = rekeyed.old_key_0(rekey_customer_id) WHERE customer_id IS NOT DISTINCT FROM … AND rekey_customer_id = …' FROM ONLY public.log t LEFT JOIN ONLY public.customers p ON p.id = t.customer_id LEFT JOIN rekeyed.rekey_pending d ON d.key = 0 AND d.old_key = (t.customer_id)::text COLLATE "C" WHERE t.rekey_customer_id IS NOT NULL AND (t.customer_id IS NULL OR coalesce(p.rekey_id, d.new_key::uuid) <> t.rekey_customer_id) HAVING count(*) > 0;
+
+-- contract, check: look for new objects on the columns
+SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'would be lost: ' END || x.object || '; drop it until cleanup'
+    FROM (SELECT (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) AS object, t.name || ':' || a.attname IN ('public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '') AS hidden
+        FROM (SELECT c.oid, format('%I.%I', c.relnamespace::regnamespace::text::name, c.relname) AS name FROM pg_class c) t
+        JOIN pg_attribute a ON a.attrelid = t.oid JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = a.attnum
+        LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
+        WHERE g.tgisinternal IS NOT true AND t.name || ':' || a.attname IN ('public.customers:id', 'public.orders:id', 'public.orders:customer_id', 'public.log:customer_id', '', 'public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '')) x
+    WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('');
+SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
+    FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace
+    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state')
+    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
+    UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
+    FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|new_of|old_of|fill)_[0-9]+$';
+SELECT format('publication %I publishes %I.%I; drop the table from it, and copy it to subscribers again after cleanup', p.pubname, p.schemaname, p.tablename) FROM pg_publication_tables p WHERE format('%I.%I', p.schemaname, p.tablename) IN ('public.customers', 'public.orders', 'public.log', '');
+
+-- contract, check: check the privileges
+WITH pairs (original, view) AS (VALUES ('public.customers'::regclass, 'rekeyed.customers'::regclass), ('public.orders'::regclass, 'rekeyed.orders'::regclass), ('public.log'::regclass, 'rekeyed.log'::regclass)), privileges AS (
+    SELECT p.original, p.view, c.oid = p.view AS of_view, format(E'%s%s\t%s\t%s', a.privilege_type, ' (' || quote_ident(x.name) || ')', coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC'), CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' END) AS line
+    FROM pairs p JOIN pg_class c ON c.oid IN (p.original, p.view), LATERAL (
+        SELECT NULL::name, coalesce(c.relacl, acldefault('r', c.relowner))
+        UNION ALL SELECT t.attname, t.attacl FROM pg_attribute t WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped AND t.attname !~ '^rekey_'
+    ) x (name, acl), aclexplode(x.acl) a WHERE a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') AND a.grantee <> c.relowner
+), single AS (
+    SELECT original, view, NOT bool_or(of_view) AS missing, split_part(line, E'\t', 1) AS privilege, split_part(line, E'\t', 2) AS role, split_part(line, E'\t', 3) AS option
+    FROM privileges GROUP BY original, view, line HAVING count(DISTINCT of_view) = 1
+)
+SELECT format(CASE WHEN missing THEN '%1$s%3$s of role %5$s on %4$s is new: GRANT %1$s ON %2$s TO %5$s%3$s' ELSE '%1$s%3$s of role %5$s on %4$s is gone: REVOKE %1$s ON %2$s FROM %5$s' END, privilege, view, option, original, role)
+FROM single ORDER BY original::text, privilege, role;
+SELECT 'role ' || role || ' inserts into public.customers, and can''t execute sortkey.next_sno(integer, integer), the default after contract; GRANT USAGE ON SCHEMA sortkey TO ' || role || '; GRANT EXECUTE ON FUNCTION sortkey.next_sno(integer, integer) TO ' || role FROM (SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
+    FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'public.customers'::regclass
+    UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = 'public.customers'::regclass) g
+    WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, 'sortkey', 'USAGE') AND has_function_privilege(g.grantee, 'sortkey.next_sno(integer, integer)', 'EXECUTE'))) x;
+SELECT 'role ' || role || ' inserts into public.orders, and can''t execute sortkey.next_snowflake(integer), the default after contract; GRANT USAGE ON SCHEMA sortkey TO ' || role || '; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO ' || role FROM (SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
+    FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'public.orders'::regclass
+    UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = 'public.orders'::regclass) g
+    WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, 'sortkey', 'USAGE') AND has_function_privilege(g.grantee, 'sortkey.next_snowflake(integer)', 'EXECUTE'))) x;
+
+-- contract, trial: try the new columns of public.customers
+SET LOCAL search_path = public, pg_temp;
+
+-- contract, trial: try the new columns of public.orders
+SET LOCAL search_path = public, pg_temp;
+/* with the old keys */ DO $rekey$
+#variable_conflict use_column
+DECLARE
+    copy tid;
 BEGIN
-    FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC')
-        FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'public.report'::regclass AND (true OR a.grantee <> c.relowner)
-    LOOP
-        EXECUTE 'REVOKE ALL ON public.report FROM ' || role;
-    END LOOP;
-END$rekey$;
-GRANT SELECT ON public.report TO report;
-SET LOCAL search_path = pg_catalog;
+    UPDATE ONLY public.orders SET created_at = created_at, total = total, customer_id = customer_id WHERE ctid = (SELECT ctid FROM ONLY public.orders ORDER BY rekey_id DESC LIMIT 1);
+    SET CONSTRAINTS ALL IMMEDIATE;
+END
+$rekey$;
+/* with the old keys */ DO $rekey$
+#variable_conflict use_column
+DECLARE
+    copy tid;
+BEGIN
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    INSERT INTO public.orders (created_at, total, customer_id, rekey_customer_id, rekey_id)
+        SELECT x.created_at, x.total, x.customer_id, x.rekey_customer_id, sortkey.next_snowflake(20) FROM (SELECT) one LEFT JOIN (SELECT * FROM ONLY public.orders ORDER BY rekey_id DESC LIMIT 1) x ON true RETURNING ctid INTO copy;
+    DELETE FROM ONLY public.orders WHERE ctid = copy;
+    SET CONSTRAINTS ALL IMMEDIATE;
+END
+$rekey$;
+/* with the new keys */ DO $rekey$
+#variable_conflict use_column
+DECLARE
+    copy tid;
+BEGIN
+    UPDATE ONLY public.orders SET created_at = created_at, total = total, customer_id = customer_id WHERE ctid = (SELECT ctid FROM ONLY public.orders ORDER BY id DESC LIMIT 1);
+    SET CONSTRAINTS ALL IMMEDIATE;
+END
+$rekey$;
+/* with the new keys */ DO $rekey$
+#variable_conflict use_column
+DECLARE
+    copy tid;
+BEGIN
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    INSERT INTO public.orders (created_at, total, customer_id, rekey_customer_id, id)
+        SELECT x.created_at, x.total, x.customer_id, x.rekey_customer_id, sortkey.next_snowflake(20) FROM (SELECT) one LEFT JOIN (SELECT * FROM ONLY public.orders ORDER BY id DESC LIMIT 1) x ON true RETURNING ctid INTO copy;
+    DELETE FROM ONLY public.orders WHERE ctid = copy;
+    SET CONSTRAINTS ALL IMMEDIATE;
+END
+$rekey$;
 
--- contract, ddl: replace the old columns of public.orders
--- index "", fill <nil>, objects &{[2] [2.id 2.customer_id] []}
-LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
-LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
-DROP TRIGGER IF EXISTS " rekey insert" ON public.orders;
-DROP TRIGGER IF EXISTS " rekey update" ON public.orders;
-DROP TRIGGER IF EXISTS "~rekey insert" ON public.orders;
-DROP TRIGGER IF EXISTS "~rekey update" ON public.orders;
-DROP TRIGGER IF EXISTS "~rekey delete" ON public.orders;
-ALTER TABLE public.orders DROP COLUMN id, DROP COLUMN customer_id;
-ALTER TABLE public.orders RENAME COLUMN rekey_id TO id;
-ALTER TABLE public.orders RENAME COLUMN rekey_customer_id TO customer_id;
-ALTER TABLE public.orders ALTER COLUMN id SET NOT NULL, ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(20), ADD CONSTRAINT of_a_customer NOT NULL customer_id NO INHERIT;
-COMMENT ON CONSTRAINT of_a_customer ON public.orders IS 'Always';
-ALTER TABLE public.orders DROP CONSTRAINT rekey_id_not_null;
-ALTER TABLE public.orders DROP CONSTRAINT rekey_customer_id_not_null;
-ALTER TABLE public.orders ADD CONSTRAINT orders_pkey PRIMARY KEY USING INDEX rekey_orders_pkey;
-COMMENT ON CONSTRAINT orders_pkey ON public.orders IS 'The key';
-ALTER TABLE public.orders REPLICA IDENTITY USING INDEX orders_pkey;
-ALTER TABLE public.orders RENAME CONSTRAINT rekey_orders_once TO orders_once;
-ALTER INDEX public.rekey_orders_open RENAME TO orders_open;
-ALTER INDEX public.orders_open ALTER COLUMN 1 SET STATISTICS 300;
-ALTER TABLE public.orders CLUSTER ON orders_open;
-COMMENT ON INDEX public.orders_open IS 'Open ones';
-ALTER TABLE public.orders RENAME CONSTRAINT rekey_of_someone TO of_someone;
-CREATE STATISTICS public.orders_stats ON customer_id, total FROM public.orders;
-ALTER STATISTICS public.orders_stats SET STATISTICS 500;
-ALTER ROUTINE public.touch() SECURITY INVOKER;
+-- contract, trial: try the new columns of public.log
+SET LOCAL search_path = public, pg_temp;
 
--- contract, ddl: replace the old columns of public.log
--- index "", fill <nil>, objects &{[3] [3.customer_id] []}
-LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
-LOCK TABLE public.log IN ACCESS EXCLUSIVE MODE;
-DROP TRIGGER IF EXISTS " rekey insert" ON public.log;
-DROP TRIGGER IF EXISTS " rekey update" ON public.log;
-DROP TRIGGER IF EXISTS "~rekey insert" ON public.log;
-DROP TRIGGER IF EXISTS "~rekey update" ON public.log;
-DROP TRIGGER IF EXISTS "~rekey delete" ON public.log;
-ALTER TABLE public.log DROP COLUMN customer_id;
-ALTER TABLE public.log RENAME COLUMN rekey_customer_id TO customer_id;
-ALTER TABLE public.log ALTER COLUMN customer_id SET NOT NULL, ALTER COLUMN customer_id SET DEFAULT '32323232-3232-3232-3232-323232323232';
-ALTER TABLE public.log DROP CONSTRAINT rekey_customer_id_not_null;
-
--- contract, ddl: replace the old columns of public.customers
--- index "", fill <nil>, objects &{[1] [1.id] []}
+-- contract, swap: exchange the columns of public.customers
+-- index "", fill <nil>, objects &{[public.customers] [public.customers.id] []}
 LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
 LOCK TABLE public.customers IN ACCESS EXCLUSIVE MODE;
-DROP TRIGGER IF EXISTS " rekey insert" ON public.customers;
-DROP TRIGGER IF EXISTS " rekey update" ON public.customers;
-DROP TRIGGER IF EXISTS "~rekey insert" ON public.customers;
-DROP TRIGGER IF EXISTS "~rekey update" ON public.customers;
-DROP TRIGGER IF EXISTS "~rekey delete" ON public.customers;
-ALTER TABLE public.customers DROP COLUMN id;
+ALTER TABLE public.customers RENAME COLUMN id TO "~rekey";
 ALTER TABLE public.customers RENAME COLUMN rekey_id TO id;
-ALTER TABLE public.customers ALTER COLUMN id SET NOT NULL, ALTER COLUMN id SET DEFAULT sortkey.next_sno(10, 99);
-ALTER TABLE public.customers DROP CONSTRAINT rekey_id_not_null;
-ALTER TABLE public.customers ADD CONSTRAINT customers_pkey PRIMARY KEY USING INDEX rekey_customers_pkey;
+ALTER TABLE public.customers RENAME COLUMN "~rekey" TO rekey_id;
+ALTER INDEX public.customers_pkey RENAME TO "~rekey";
+ALTER INDEX public.rekey_customers_pkey RENAME TO customers_pkey;
+ALTER INDEX public."~rekey" RENAME TO rekey_customers_pkey;
+ALTER TABLE public.customers ALTER COLUMN id SET DEFAULT sortkey.next_sno(10, 99);
+CREATE OR REPLACE FUNCTION rekeyed.new_of_0(given bigint) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_variable
+DECLARE
+    found_key uuid;
+    hash bigint;
+BEGIN
+    IF given IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT t.id INTO found_key FROM ONLY public.customers t WHERE t.rekey_id = given;
+        IF FOUND THEN
+            RETURN found_key; -- NULL before the backfill
+        END IF;
+        SELECT p.new_key::uuid INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = given::text COLLATE "C";
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+        IF attempt = 1 THEN
+            hash := hashtextextended(('old 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO rekeyed.rekey_pending AS p (key, old_key, new_key) VALUES (0, given::text, (sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING RETURNING p.new_key::uuid INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.customers';
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.new_of_0(bigint) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.old_of_0(given uuid) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_variable
+DECLARE
+    found_key bigint;
+    hash bigint;
+BEGIN
+    IF given IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT t.rekey_id INTO found_key FROM ONLY public.customers t WHERE t.id = given;
+        IF FOUND THEN
+            RETURN found_key; -- NULL before the backfill
+        END IF;
+        SELECT p.old_key::bigint INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.new_key = given::text COLLATE "C";
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+        IF attempt = 1 THEN
+            hash := hashtextextended(('new 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO rekeyed.rekey_pending AS p (key, new_key, old_key) VALUES (0, given::text, (nextval('public.customers_id_seq'))::text) ON CONFLICT DO NOTHING RETURNING p.old_key::bigint INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.customers';
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.old_of_0(uuid) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.fill_0() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_column
+DECLARE
+    chosen text;
+    hash bigint;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF NEW.id IS NOT NULL THEN
+            SELECT t.rekey_id::text INTO chosen FROM ONLY public.customers t WHERE t.id = NEW.id FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                hash := hashtextextended(('new 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                SELECT t.rekey_id::text INTO chosen FROM ONLY public.customers t WHERE t.id = NEW.id FOR NO KEY UPDATE;
+            END IF;
+            IF FOUND THEN
+                NEW.rekey_id := chosen::bigint;
+            ELSE
+                SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.new_key = NEW.id::text COLLATE "C";
+                IF FOUND THEN
+                    NEW.rekey_id := chosen::bigint;
+                    hash := hashtextextended(('old 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    PERFORM FROM ONLY public.customers t WHERE t.id = NEW.id FOR NO KEY UPDATE;
+                ELSE
+                    IF NEW.rekey_id IS NULL THEN
+                        NEW.rekey_id := nextval('public.customers_id_seq');
+                    END IF;
+                    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+                        EXIT WHEN NOT EXISTS (SELECT FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.rekey_id::text COLLATE "C");
+                        NEW.rekey_id := nextval('public.customers_id_seq');
+                    END LOOP;
+                END IF;
+            END IF;
+        ELSE
+            IF NEW.rekey_id IS NULL THEN
+                NEW.rekey_id := nextval('public.customers_id_seq');
+            END IF;
+            SELECT t.id INTO NEW.id FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                hash := hashtextextended(('old 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                SELECT t.id INTO NEW.id FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            END IF;
+            IF NOT FOUND THEN
+                SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.rekey_id::text COLLATE "C";
+                IF FOUND THEN
+                    NEW.id := chosen::uuid;
+                ELSE
+                    NEW.id := sortkey.next_sno(10, 99);
+                END IF;
+            END IF;
+        END IF;
+    ELSIF TG_OP = 'UPDATE' THEN
+        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
+            RETURN NEW;
+        END IF;
+        IF NEW.rekey_id IS DISTINCT FROM OLD.rekey_id OR NEW.id IS DISTINCT FROM OLD.id THEN
+            INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.rekey_id::text, coalesce(OLD.id, sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING;
+            IF OLD.id IS NULL THEN -- the backfill sets it
+                SELECT p.new_key::uuid INTO NEW.id FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.rekey_id::text COLLATE "C";
+            ELSIF NEW.id IS NOT DISTINCT FROM OLD.id THEN
+                NEW.id := rekeyed.new_key_0(NEW.rekey_id);
+            ELSIF NEW.rekey_id IS NOT DISTINCT FROM OLD.rekey_id THEN
+                NEW.rekey_id := rekeyed.old_key_0(NEW.id);
+            END IF;
+        END IF;
+    ELSE
+        INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.rekey_id::text, coalesce(OLD.id, sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING;
+        RETURN OLD;
+    END IF;
+    RETURN NEW;
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.fill_0() FROM PUBLIC;
+COMMENT ON FUNCTION rekeyed.fill_0() IS 'Keeps both keys of public.customers equal during a rekey.';
 
--- contract, ddl: point views at the tables
--- index "", fill <nil>, objects &{[] [] [public.report]}
+-- contract, swap: exchange the columns of public.orders
+-- index "", fill <nil>, objects &{[public.orders] [public.orders.id public.orders.customer_id] [public.report]}
+LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
 DROP VIEW public.report;
+ALTER TABLE public.orders RENAME COLUMN id TO "~rekey";
+ALTER TABLE public.orders RENAME COLUMN rekey_id TO id;
+ALTER TABLE public.orders RENAME COLUMN "~rekey" TO rekey_id;
+ALTER TABLE public.orders RENAME COLUMN customer_id TO "~rekey";
+ALTER TABLE public.orders RENAME COLUMN rekey_customer_id TO customer_id;
+ALTER TABLE public.orders RENAME COLUMN "~rekey" TO rekey_customer_id;
+ALTER INDEX public.orders_pkey RENAME TO "~rekey";
+ALTER INDEX public.rekey_orders_pkey RENAME TO orders_pkey;
+ALTER INDEX public."~rekey" RENAME TO rekey_orders_pkey;
+ALTER INDEX public.orders_once RENAME TO "~rekey";
+ALTER INDEX public.rekey_orders_once RENAME TO orders_once;
+ALTER INDEX public."~rekey" RENAME TO rekey_orders_once;
+ALTER INDEX public.orders_open RENAME TO "~rekey";
+ALTER INDEX public.rekey_orders_open RENAME TO orders_open;
+ALTER INDEX public."~rekey" RENAME TO rekey_orders_open;
+ALTER TABLE public.orders RENAME CONSTRAINT of_someone TO "~rekey";
+ALTER TABLE public.orders RENAME CONSTRAINT rekey_of_someone TO of_someone;
+ALTER TABLE public.orders RENAME CONSTRAINT "~rekey" TO rekey_of_someone;
+ALTER TABLE public.orders RENAME CONSTRAINT orders_customer_id_fkey TO "~rekey";
+ALTER TABLE public.orders RENAME CONSTRAINT rekey_orders_customer_id_fkey TO orders_customer_id_fkey;
+ALTER TABLE public.orders RENAME CONSTRAINT "~rekey" TO rekey_orders_customer_id_fkey;
+ALTER TABLE public.orders ALTER CONSTRAINT orders_customer_id_fkey DEFERRABLE INITIALLY IMMEDIATE;
+ALTER TABLE public.orders ALTER CONSTRAINT rekey_orders_customer_id_fkey DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE public.orders ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(20);
+ALTER TABLE public.orders RENAME CONSTRAINT of_a_customer TO "~rekey";
+ALTER TABLE public.orders RENAME CONSTRAINT rekey_of_a_customer TO of_a_customer;
+ALTER TABLE public.orders RENAME CONSTRAINT "~rekey" TO rekey_of_a_customer;
+CREATE OR REPLACE FUNCTION rekeyed.new_of_1(given uuid) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_variable
+DECLARE
+    found_key bigint;
+    hash bigint;
+BEGIN
+    IF given IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT t.id INTO found_key FROM ONLY public.orders t WHERE t.rekey_id = given;
+        IF FOUND THEN
+            RETURN found_key; -- NULL before the backfill
+        END IF;
+        SELECT p.new_key::bigint INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = given::text COLLATE "C";
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+        IF attempt = 1 THEN
+            hash := hashtextextended(('old 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO rekeyed.rekey_pending AS p (key, old_key, new_key) VALUES (1, given::text, (sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING RETURNING p.new_key::bigint INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.orders';
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.new_of_1(uuid) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.old_of_1(given bigint) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_variable
+DECLARE
+    found_key uuid;
+    hash bigint;
+BEGIN
+    IF given IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT t.rekey_id INTO found_key FROM ONLY public.orders t WHERE t.id = given;
+        IF FOUND THEN
+            RETURN found_key; -- NULL before the backfill
+        END IF;
+        SELECT p.old_key::uuid INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = given::text COLLATE "C";
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+        IF attempt = 1 THEN
+            hash := hashtextextended(('new 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO rekeyed.rekey_pending AS p (key, new_key, old_key) VALUES (1, given::text, (gen_random_uuid())::text) ON CONFLICT DO NOTHING RETURNING p.old_key::uuid INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.orders';
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.old_of_1(bigint) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.fill_1() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_column
+DECLARE
+    chosen text;
+    hash bigint;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF left(TG_NAME, 1) = ' ' THEN
+        IF NEW.customer_id IS NULL THEN
+            NEW.customer_id := rekeyed.new_key_0(NEW.rekey_customer_id::bigint);
+        ELSIF NEW.rekey_customer_id IS NULL THEN
+            NEW.rekey_customer_id := rekeyed.old_key_0(NEW.customer_id);
+        ELSIF NEW.customer_id IS DISTINCT FROM rekeyed.new_key_0(NEW.rekey_customer_id::bigint) THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = 'columns rekey_customer_id and customer_id of table public.orders refer to different rows', HINT = 'Set only one of them.';
+        END IF;
+        IF NEW.id IS NOT NULL THEN
+            SELECT t.rekey_id::text INTO chosen FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                hash := hashtextextended(('new 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                SELECT t.rekey_id::text INTO chosen FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
+            END IF;
+            IF FOUND THEN
+                NEW.rekey_id := chosen::uuid;
+            ELSE
+                SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = NEW.id::text COLLATE "C";
+                IF FOUND THEN
+                    NEW.rekey_id := chosen::uuid;
+                    hash := hashtextextended(('old 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    PERFORM FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
+                ELSE
+                    IF NEW.rekey_id IS NULL THEN
+                        NEW.rekey_id := gen_random_uuid();
+                    END IF;
+                    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+                        EXIT WHEN NOT EXISTS (SELECT FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.rekey_id::text COLLATE "C");
+                        NEW.rekey_id := gen_random_uuid();
+                    END LOOP;
+                END IF;
+            END IF;
+            INSERT INTO rekeyed.rekey_pending VALUES (1, NEW.rekey_id::text, NEW.id::text) ON CONFLICT DO NOTHING;
+        END IF;
+            RETURN NEW;
+        END IF;
+        NEW.rekey_customer_id := rekeyed.old_key_0(NEW.customer_id);
+        IF NEW.id IS NOT NULL THEN
+            SELECT t.rekey_id::text INTO chosen FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                hash := hashtextextended(('new 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                SELECT t.rekey_id::text INTO chosen FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
+            END IF;
+            IF FOUND THEN
+                NEW.rekey_id := chosen::uuid;
+            ELSE
+                SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = NEW.id::text COLLATE "C";
+                IF FOUND THEN
+                    NEW.rekey_id := chosen::uuid;
+                    hash := hashtextextended(('old 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    PERFORM FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
+                ELSE
+                    IF NEW.rekey_id IS NULL THEN
+                        NEW.rekey_id := gen_random_uuid();
+                    END IF;
+                    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+                        EXIT WHEN NOT EXISTS (SELECT FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.rekey_id::text COLLATE "C");
+                        NEW.rekey_id := gen_random_uuid();
+                    END LOOP;
+                END IF;
+            END IF;
+        ELSE
+            IF NEW.rekey_id IS NULL THEN
+                NEW.rekey_id := gen_random_uuid();
+            END IF;
+            SELECT t.id INTO NEW.id FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                hash := hashtextextended(('old 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                SELECT t.id INTO NEW.id FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            END IF;
+            IF NOT FOUND THEN
+                SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.rekey_id::text COLLATE "C";
+                IF FOUND THEN
+                    NEW.id := chosen::bigint;
+                ELSE
+                    NEW.id := sortkey.next_snowflake(20);
+                END IF;
+            END IF;
+        END IF;
+        PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                SELECT hash_record_extended(ROW('index 2'::text, customer_id, created_at), 0) INTO hash FROM (SELECT NEW.*) x WHERE customer_id IS NOT NULL AND created_at IS NOT NULL;
+        IF FOUND THEN
+            INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+                PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            END IF;
+    ELSIF TG_OP = 'UPDATE' THEN
+        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
+            RETURN NEW;
+        END IF;
+        IF left(TG_NAME, 1) = ' ' THEN
+        IF NEW.customer_id IS NOT DISTINCT FROM OLD.customer_id THEN
+            IF NEW.rekey_customer_id IS DISTINCT FROM OLD.rekey_customer_id OR NEW.customer_id IS NULL OR false THEN
+                NEW.customer_id := rekeyed.new_key_0(NEW.rekey_customer_id::bigint);
+            END IF;
+        ELSIF NEW.rekey_customer_id IS NOT DISTINCT FROM OLD.rekey_customer_id THEN
+            NEW.rekey_customer_id := rekeyed.old_key_0(NEW.customer_id);
+        ELSIF NEW.customer_id IS DISTINCT FROM rekeyed.new_key_0(NEW.rekey_customer_id::bigint) THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = 'columns rekey_customer_id and customer_id of table public.orders refer to different rows', HINT = 'Set only one of them.';
+        END IF;
+            RETURN NEW;
+        END IF;
+        IF OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR false THEN
+            NEW.rekey_customer_id := rekeyed.old_key_0(NEW.customer_id);
+        END IF;
+        IF NEW.rekey_id IS DISTINCT FROM OLD.rekey_id OR NEW.id IS DISTINCT FROM OLD.id THEN
+            INSERT INTO rekeyed.rekey_pending VALUES (1, OLD.rekey_id::text, coalesce(OLD.id, sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING;
+            IF OLD.id IS NULL THEN -- the backfill sets it
+                SELECT p.new_key::bigint INTO NEW.id FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.rekey_id::text COLLATE "C";
+            ELSIF NEW.id IS NOT DISTINCT FROM OLD.id THEN
+                NEW.id := rekeyed.new_key_1(NEW.rekey_id);
+            ELSIF NEW.rekey_id IS NOT DISTINCT FROM OLD.rekey_id THEN
+                NEW.rekey_id := rekeyed.old_key_1(NEW.id);
+            END IF;
+        END IF;
+    ELSE
+        INSERT INTO rekeyed.rekey_pending VALUES (1, OLD.rekey_id::text, coalesce(OLD.id, sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING;
+        RETURN OLD;
+    END IF;
+    RETURN NEW;
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.fill_1() FROM PUBLIC;
+COMMENT ON FUNCTION rekeyed.fill_1() IS 'Keeps both keys of public.orders equal during a rekey.';
 SET LOCAL search_path = public;
 CREATE VIEW public.report (id, customer_id) WITH (security_barrier=true) AS
  SELECT id,
@@ -925,29 +1333,602 @@ BEGIN
 END$rekey$;
 GRANT SELECT ON public.report TO report;
 SET LOCAL search_path = pg_catalog;
+ALTER ROUTINE public.touch() SECURITY INVOKER;
 
--- contract, ddl: drop view rekeyed.report
+-- contract, swap: exchange the columns of public.log
+-- index "", fill <nil>, objects &{[public.log] [public.log.customer_id] []}
+LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.log IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE public.log RENAME COLUMN customer_id TO "~rekey";
+ALTER TABLE public.log RENAME COLUMN rekey_customer_id TO customer_id;
+ALTER TABLE public.log RENAME COLUMN "~rekey" TO rekey_customer_id;
+CREATE OR REPLACE FUNCTION rekeyed.fill_2() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_column
+DECLARE
+    chosen text;
+    hash bigint;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF NEW.customer_id IS NULL THEN
+            NEW.customer_id := rekeyed.new_key_0(NEW.rekey_customer_id::bigint);
+        ELSIF NEW.rekey_customer_id IS NULL THEN
+            NEW.rekey_customer_id := rekeyed.old_key_0(NEW.customer_id);
+        ELSIF NEW.customer_id IS DISTINCT FROM rekeyed.new_key_0(NEW.rekey_customer_id::bigint) THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = 'columns rekey_customer_id and customer_id of table public.log refer to different rows', HINT = 'Set only one of them.';
+        END IF;
+    ELSIF TG_OP = 'UPDATE' THEN
+        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
+            RETURN NEW;
+        END IF;
+        IF NEW.customer_id IS NOT DISTINCT FROM OLD.customer_id THEN
+            IF NEW.rekey_customer_id IS DISTINCT FROM OLD.rekey_customer_id OR NEW.customer_id IS NULL OR false THEN
+                NEW.customer_id := rekeyed.new_key_0(NEW.rekey_customer_id::bigint);
+            END IF;
+        ELSIF NEW.rekey_customer_id IS NOT DISTINCT FROM OLD.rekey_customer_id THEN
+            NEW.rekey_customer_id := rekeyed.old_key_0(NEW.customer_id);
+        ELSIF NEW.customer_id IS DISTINCT FROM rekeyed.new_key_0(NEW.rekey_customer_id::bigint) THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = 'columns rekey_customer_id and customer_id of table public.log refer to different rows', HINT = 'Set only one of them.';
+        END IF;
+    ELSE
+        RETURN OLD;
+    END IF;
+    RETURN NEW;
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.fill_2() FROM PUBLIC;
+COMMENT ON FUNCTION rekeyed.fill_2() IS 'Keeps both keys of public.log equal during a rekey.';
+
+-- cleanup, check: look for new objects on the columns
+SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'would be lost: ' END || x.object || '; drop it until cleanup'
+    FROM (SELECT (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) AS object, t.name || ':' || a.attname IN ('public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '') AS hidden
+        FROM (SELECT c.oid, format('%I.%I', c.relnamespace::regnamespace::text::name, c.relname) AS name FROM pg_class c) t
+        JOIN pg_attribute a ON a.attrelid = t.oid JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = a.attnum
+        LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
+        WHERE g.tgisinternal IS NOT true AND t.name || ':' || a.attname IN ('public.customers:id', 'public.orders:id', 'public.orders:customer_id', 'public.log:customer_id', '', 'public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '')) x
+    WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('index public.customers_pkey', 'index public.orders_pkey', 'default value for public.customers.id', 'default value for public.customers.rekey_id', 'sequence public.customers_id_seq', 'default value for public.orders.id', 'default value for public.orders.rekey_id', 'default value for public.orders.customer_id', 'default value for public.orders.rekey_customer_id', 'default value for public.log.customer_id', 'default value for public.log.rekey_customer_id', '');
+SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
+    FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace
+    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state')
+    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
+    UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
+    FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|new_of|old_of|fill)_[0-9]+$';
+SELECT DISTINCT (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) || ' depends on the views of rekey; drop it, or let it read the tables'
+    FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::regclass::text IN ('rekeyed.customers', 'rekeyed.orders', 'rekeyed.log', 'rekeyed.report', '') AND d.deptype = 'n'
+    AND (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) NOT IN (SELECT 'view ' || v FROM unnest(ARRAY['rekeyed.customers', 'rekeyed.orders', 'rekeyed.log', 'rekeyed.report', '']) v);
+SELECT DISTINCT (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) || ' uses sequence ' || d.refobjid::regclass || ', which would be dropped; run ALTER SEQUENCE ' || d.refobjid::regclass || ' OWNED BY NONE, or drop this use'
+    FROM pg_depend d LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::regclass::text IN ('public.customers_id_seq', '') AND d.deptype = 'n'
+    AND NOT EXISTS (SELECT FROM pg_depend s WHERE s.objid = d.refobjid AND s.classid = 'pg_class'::regclass AND s.refobjid = f.adrelid AND s.refobjsubid = f.adnum);
+SELECT format('publication %I publishes %I.%I; drop the table from it, and copy it to subscribers again after cleanup', p.pubname, p.schemaname, p.tablename) FROM pg_publication_tables p WHERE format('%I.%I', p.schemaname, p.tablename) IN ('public.customers', 'public.orders', 'public.log', '');
+
+-- cleanup, ddl: drop foreign key rekey_orders_customer_id_fkey of public.orders
+LOCK TABLE public.customers, public.orders IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.customers, public.orders IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_customer_id_fkey;
+
+-- cleanup, ddl: drop the old columns of public.orders
+-- index "", fill <nil>, objects &{[public.orders] [public.orders.id public.orders.customer_id] []}
+LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
+DROP TRIGGER IF EXISTS " rekey insert" ON public.orders;
+DROP TRIGGER IF EXISTS " rekey update" ON public.orders;
+DROP TRIGGER IF EXISTS "~rekey insert" ON public.orders;
+DROP TRIGGER IF EXISTS "~rekey update" ON public.orders;
+DROP TRIGGER IF EXISTS "~rekey delete" ON public.orders;
+ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_of_someone;
+ALTER TABLE public.orders DROP COLUMN rekey_id, DROP COLUMN rekey_customer_id;
+ALTER TABLE public.orders ADD CONSTRAINT orders_pkey PRIMARY KEY USING INDEX orders_pkey;
+COMMENT ON CONSTRAINT orders_pkey ON public.orders IS 'The key';
+ALTER TABLE public.orders REPLICA IDENTITY USING INDEX orders_pkey;
+
+-- cleanup, ddl: drop the old columns of public.log
+-- index "", fill <nil>, objects &{[public.log] [public.log.customer_id] []}
+LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.log IN ACCESS EXCLUSIVE MODE;
+DROP TRIGGER IF EXISTS " rekey insert" ON public.log;
+DROP TRIGGER IF EXISTS " rekey update" ON public.log;
+DROP TRIGGER IF EXISTS "~rekey insert" ON public.log;
+DROP TRIGGER IF EXISTS "~rekey update" ON public.log;
+DROP TRIGGER IF EXISTS "~rekey delete" ON public.log;
+ALTER TABLE public.log DROP COLUMN rekey_customer_id;
+
+-- cleanup, ddl: drop the old columns of public.customers
+-- index "", fill <nil>, objects &{[public.customers] [public.customers.id] []}
+LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.customers IN ACCESS EXCLUSIVE MODE;
+DROP TRIGGER IF EXISTS " rekey insert" ON public.customers;
+DROP TRIGGER IF EXISTS " rekey update" ON public.customers;
+DROP TRIGGER IF EXISTS "~rekey insert" ON public.customers;
+DROP TRIGGER IF EXISTS "~rekey update" ON public.customers;
+DROP TRIGGER IF EXISTS "~rekey delete" ON public.customers;
+ALTER TABLE public.customers DROP COLUMN rekey_id;
+ALTER TABLE public.customers ADD CONSTRAINT customers_pkey PRIMARY KEY USING INDEX customers_pkey;
+
+-- cleanup, ddl: drop view rekeyed.report
 DROP VIEW IF EXISTS rekeyed.report;
 
--- contract, ddl: drop view rekeyed.log
+-- cleanup, ddl: drop view rekeyed.log
 DROP VIEW IF EXISTS rekeyed.log;
 
--- contract, ddl: drop view rekeyed.orders
+-- cleanup, ddl: drop view rekeyed.orders
 DROP VIEW IF EXISTS rekeyed.orders;
 
--- contract, ddl: drop view rekeyed.customers
+-- cleanup, ddl: drop view rekeyed.customers
 DROP VIEW IF EXISTS rekeyed.customers;
 
--- contract, end: drop schema rekeyed
+-- cleanup, end: drop schema rekeyed
 SELECT sortkey.unreserve_node('sno', 11, greatest(clock_timestamp(), (SELECT sortkey.sno_time(id) FROM public.customers ORDER BY id DESC LIMIT 1)));
 SELECT sortkey.unreserve_node('snowflake', 21, greatest(clock_timestamp(), (SELECT sortkey.snowflake_time(id) FROM public.orders ORDER BY id DESC LIMIT 1)));
 DROP FUNCTION IF EXISTS rekeyed.fill_0();
 DROP FUNCTION IF EXISTS rekeyed.fill_1();
 DROP FUNCTION IF EXISTS rekeyed.fill_2();
-DROP FUNCTION rekeyed.new_key_0, rekeyed.old_key_0;
-DROP FUNCTION rekeyed.new_key_1, rekeyed.old_key_1;
-DROP TABLE rekeyed.rekey_pending, rekeyed.rekey_claims, rekeyed.rekey_state;
+DROP FUNCTION IF EXISTS rekeyed.new_key_0, rekeyed.old_key_0, rekeyed.new_of_0, rekeyed.old_of_0;
+DROP FUNCTION IF EXISTS rekeyed.new_key_1, rekeyed.old_key_1, rekeyed.new_of_1, rekeyed.old_of_1;
+DROP TABLE IF EXISTS rekeyed.rekey_pending, rekeyed.rekey_claims, rekeyed.rekey_state;
 DROP SCHEMA rekeyed;
+
+-- undo, check: compare the keys of all rows
+SELECT count(*) || ' rows of public.customers have no id, such as the one with rekey_id ' || min(t.rekey_id::text) || '; run backfill, and repeat the step' FROM ONLY public.customers t WHERE t.id IS NULL AND t.rekey_id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.orders have no id, such as the one with rekey_id ' || min(t.rekey_id::text) || '; run backfill, and repeat the step' FROM ONLY public.orders t WHERE t.id IS NULL AND t.rekey_id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.orders have no customer_id, such as the one with rekey_customer_id ' || min(t.rekey_customer_id::text) || '; run backfill, and repeat the step' FROM ONLY public.orders t WHERE t.customer_id IS NULL AND t.rekey_customer_id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.orders have rekey_customer_id and customer_id of different rows, as ' || (array_agg(coalesce(t.rekey_customer_id::text, 'NULL') || ' and ' || t.customer_id))[1:5]::text || '; if rekey_customer_id is right, run UPDATE ONLY public.orders SET customer_id = rekeyed.new_key_0(rekey_customer_id) WHERE rekey_customer_id IS NOT DISTINCT FROM … AND customer_id = …, and if customer_id is right, UPDATE ONLY public.orders SET rekey_customer_id = rekeyed.old_key_0(customer_id) WHERE rekey_customer_id IS NOT DISTINCT FROM … AND customer_id = …' FROM ONLY public.orders t LEFT JOIN ONLY public.customers p ON p.rekey_id = t.rekey_customer_id WHERE t.customer_id IS NOT NULL AND (t.rekey_customer_id IS NULL OR p.id <> t.customer_id) HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.log have no customer_id, such as the one with rekey_customer_id ' || min(t.rekey_customer_id::text) || '; run backfill, and repeat the step' FROM ONLY public.log t WHERE t.customer_id IS NULL AND t.rekey_customer_id IS NOT NULL HAVING count(*) > 0;
+SELECT count(*) || ' rows of public.log have rekey_customer_id and customer_id of different rows, as ' || (array_agg(coalesce(t.rekey_customer_id::text, 'NULL') || ' and ' || t.customer_id))[1:5]::text || '; if rekey_customer_id is right, run UPDATE ONLY public.log SET customer_id = rekeyed.new_key_0(rekey_customer_id) WHERE rekey_customer_id IS NOT DISTINCT FROM … AND customer_id = …, and if customer_id is right, UPDATE ONLY public.log SET rekey_customer_id = rekeyed.old_key_0(customer_id) WHERE rekey_customer_id IS NOT DISTINCT FROM … AND customer_id = …' FROM ONLY public.log t LEFT JOIN ONLY public.customers p ON p.rekey_id = t.rekey_customer_id LEFT JOIN rekeyed.rekey_pending d ON d.key = 0 AND d.old_key = (t.rekey_customer_id)::text COLLATE "C" WHERE t.customer_id IS NOT NULL AND (t.rekey_customer_id IS NULL OR coalesce(p.id, d.new_key::uuid) <> t.customer_id) HAVING count(*) > 0;
+
+-- undo, check: look for new objects on the columns
+SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'would be lost: ' END || x.object || '; drop it until cleanup'
+    FROM (SELECT (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) AS object, t.name || ':' || a.attname IN ('public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '') AS hidden
+        FROM (SELECT c.oid, format('%I.%I', c.relnamespace::regnamespace::text::name, c.relname) AS name FROM pg_class c) t
+        JOIN pg_attribute a ON a.attrelid = t.oid JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = a.attnum
+        LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
+        WHERE g.tgisinternal IS NOT true AND t.name || ':' || a.attname IN ('public.customers:id', 'public.orders:id', 'public.orders:customer_id', 'public.log:customer_id', '', 'public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '')) x
+    WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('index public.customers_pkey', 'index public.orders_pkey', 'default value for public.customers.id', 'default value for public.customers.rekey_id', 'sequence public.customers_id_seq', 'default value for public.orders.id', 'default value for public.orders.rekey_id', 'default value for public.orders.customer_id', 'default value for public.orders.rekey_customer_id', 'default value for public.log.customer_id', 'default value for public.log.rekey_customer_id', '');
+
+-- undo, swap: give the old columns of public.log their names
+-- index "", fill <nil>, objects &{[public.log] [public.log.customer_id] []}
+LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.log IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE public.log RENAME COLUMN customer_id TO "~rekey";
+ALTER TABLE public.log RENAME COLUMN rekey_customer_id TO customer_id;
+ALTER TABLE public.log RENAME COLUMN "~rekey" TO rekey_customer_id;
+CREATE OR REPLACE FUNCTION rekeyed.fill_2() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_column
+DECLARE
+    chosen text;
+    hash bigint;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF NEW.rekey_customer_id IS NULL THEN
+            NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
+        ELSIF NEW.customer_id IS NULL THEN
+            NEW.customer_id := rekeyed.old_key_0(NEW.rekey_customer_id);
+        ELSIF NEW.rekey_customer_id IS DISTINCT FROM rekeyed.new_key_0(NEW.customer_id::bigint) THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = 'columns customer_id and rekey_customer_id of table public.log refer to different rows', HINT = 'Set only one of them.';
+        END IF;
+    ELSIF TG_OP = 'UPDATE' THEN
+        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
+            RETURN NEW;
+        END IF;
+        IF NEW.rekey_customer_id IS NOT DISTINCT FROM OLD.rekey_customer_id THEN
+            IF NEW.customer_id IS DISTINCT FROM OLD.customer_id OR NEW.rekey_customer_id IS NULL OR false THEN
+                NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
+            END IF;
+        ELSIF NEW.customer_id IS NOT DISTINCT FROM OLD.customer_id THEN
+            NEW.customer_id := rekeyed.old_key_0(NEW.rekey_customer_id);
+        ELSIF NEW.rekey_customer_id IS DISTINCT FROM rekeyed.new_key_0(NEW.customer_id::bigint) THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = 'columns customer_id and rekey_customer_id of table public.log refer to different rows', HINT = 'Set only one of them.';
+        END IF;
+    ELSE
+        RETURN OLD;
+    END IF;
+    RETURN NEW;
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.fill_2() FROM PUBLIC;
+COMMENT ON FUNCTION rekeyed.fill_2() IS 'Keeps both keys of public.log equal during a rekey.';
+
+-- undo, swap: give the old columns of public.orders their names
+-- index "", fill <nil>, objects &{[public.orders] [public.orders.id public.orders.customer_id] [public.report]}
+LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
+DROP VIEW public.report;
+ALTER TABLE public.orders RENAME COLUMN id TO "~rekey";
+ALTER TABLE public.orders RENAME COLUMN rekey_id TO id;
+ALTER TABLE public.orders RENAME COLUMN "~rekey" TO rekey_id;
+ALTER TABLE public.orders RENAME COLUMN customer_id TO "~rekey";
+ALTER TABLE public.orders RENAME COLUMN rekey_customer_id TO customer_id;
+ALTER TABLE public.orders RENAME COLUMN "~rekey" TO rekey_customer_id;
+ALTER INDEX public.orders_pkey RENAME TO "~rekey";
+ALTER INDEX public.rekey_orders_pkey RENAME TO orders_pkey;
+ALTER INDEX public."~rekey" RENAME TO rekey_orders_pkey;
+ALTER INDEX public.orders_once RENAME TO "~rekey";
+ALTER INDEX public.rekey_orders_once RENAME TO orders_once;
+ALTER INDEX public."~rekey" RENAME TO rekey_orders_once;
+ALTER INDEX public.orders_open RENAME TO "~rekey";
+ALTER INDEX public.rekey_orders_open RENAME TO orders_open;
+ALTER INDEX public."~rekey" RENAME TO rekey_orders_open;
+ALTER TABLE public.orders RENAME CONSTRAINT of_someone TO "~rekey";
+ALTER TABLE public.orders RENAME CONSTRAINT rekey_of_someone TO of_someone;
+ALTER TABLE public.orders RENAME CONSTRAINT "~rekey" TO rekey_of_someone;
+ALTER TABLE public.orders RENAME CONSTRAINT orders_customer_id_fkey TO "~rekey";
+ALTER TABLE public.orders RENAME CONSTRAINT rekey_orders_customer_id_fkey TO orders_customer_id_fkey;
+ALTER TABLE public.orders RENAME CONSTRAINT "~rekey" TO rekey_orders_customer_id_fkey;
+ALTER TABLE public.orders ALTER CONSTRAINT orders_customer_id_fkey DEFERRABLE INITIALLY IMMEDIATE;
+ALTER TABLE public.orders ALTER CONSTRAINT rekey_orders_customer_id_fkey DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE public.orders ALTER COLUMN rekey_id DROP DEFAULT;
+ALTER TABLE public.orders RENAME CONSTRAINT of_a_customer TO "~rekey";
+ALTER TABLE public.orders RENAME CONSTRAINT rekey_of_a_customer TO of_a_customer;
+ALTER TABLE public.orders RENAME CONSTRAINT "~rekey" TO rekey_of_a_customer;
+CREATE OR REPLACE FUNCTION rekeyed.new_of_1(given uuid) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_variable
+DECLARE
+    found_key bigint;
+    hash bigint;
+BEGIN
+    IF given IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT t.rekey_id INTO found_key FROM ONLY public.orders t WHERE t.id = given;
+        IF FOUND THEN
+            RETURN found_key; -- NULL before the backfill
+        END IF;
+        SELECT p.new_key::bigint INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = given::text COLLATE "C";
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+        IF attempt = 1 THEN
+            hash := hashtextextended(('old 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO rekeyed.rekey_pending AS p (key, old_key, new_key) VALUES (1, given::text, (sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING RETURNING p.new_key::bigint INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.orders';
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.new_of_1(uuid) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.old_of_1(given bigint) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_variable
+DECLARE
+    found_key uuid;
+    hash bigint;
+BEGIN
+    IF given IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT t.id INTO found_key FROM ONLY public.orders t WHERE t.rekey_id = given;
+        IF FOUND THEN
+            RETURN found_key; -- NULL before the backfill
+        END IF;
+        SELECT p.old_key::uuid INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = given::text COLLATE "C";
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+        IF attempt = 1 THEN
+            hash := hashtextextended(('new 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO rekeyed.rekey_pending AS p (key, new_key, old_key) VALUES (1, given::text, (gen_random_uuid())::text) ON CONFLICT DO NOTHING RETURNING p.old_key::uuid INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.orders';
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.old_of_1(bigint) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.fill_1() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_column
+DECLARE
+    chosen text;
+    hash bigint;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF left(TG_NAME, 1) = ' ' THEN
+        IF NEW.rekey_customer_id IS NULL THEN
+            NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
+        ELSIF NEW.customer_id IS NULL THEN
+            NEW.customer_id := rekeyed.old_key_0(NEW.rekey_customer_id);
+        ELSIF NEW.rekey_customer_id IS DISTINCT FROM rekeyed.new_key_0(NEW.customer_id::bigint) THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = 'columns customer_id and rekey_customer_id of table public.orders refer to different rows', HINT = 'Set only one of them.';
+        END IF;
+        IF NEW.rekey_id IS NOT NULL THEN
+            SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                hash := hashtextextended(('new 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
+            END IF;
+            IF FOUND THEN
+                NEW.id := chosen::uuid;
+            ELSE
+                SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = NEW.rekey_id::text COLLATE "C";
+                IF FOUND THEN
+                    NEW.id := chosen::uuid;
+                    hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    PERFORM FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
+                ELSE
+                    IF NEW.id IS NULL THEN
+                        NEW.id := gen_random_uuid();
+                    END IF;
+                    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+                        EXIT WHEN NOT EXISTS (SELECT FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.id::text COLLATE "C");
+                        NEW.id := gen_random_uuid();
+                    END LOOP;
+                END IF;
+            END IF;
+            INSERT INTO rekeyed.rekey_pending VALUES (1, NEW.id::text, NEW.rekey_id::text) ON CONFLICT DO NOTHING;
+        END IF;
+            RETURN NEW;
+        END IF;
+        NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
+        IF NEW.rekey_id IS NOT NULL THEN
+            SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                hash := hashtextextended(('new 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
+            END IF;
+            IF FOUND THEN
+                NEW.id := chosen::uuid;
+            ELSE
+                SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = NEW.rekey_id::text COLLATE "C";
+                IF FOUND THEN
+                    NEW.id := chosen::uuid;
+                    hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    PERFORM FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
+                ELSE
+                    IF NEW.id IS NULL THEN
+                        NEW.id := gen_random_uuid();
+                    END IF;
+                    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+                        EXIT WHEN NOT EXISTS (SELECT FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.id::text COLLATE "C");
+                        NEW.id := gen_random_uuid();
+                    END LOOP;
+                END IF;
+            END IF;
+        ELSE
+            IF NEW.id IS NULL THEN
+                NEW.id := gen_random_uuid();
+            END IF;
+            SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.orders t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.orders t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            END IF;
+            IF NOT FOUND THEN
+                SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.id::text COLLATE "C";
+                IF FOUND THEN
+                    NEW.rekey_id := chosen::bigint;
+                ELSE
+                    NEW.rekey_id := sortkey.next_snowflake(20);
+                END IF;
+            END IF;
+        END IF;
+        PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                SELECT hash_record_extended(ROW('index 2'::text, customer_id, created_at), 0) INTO hash FROM (SELECT NEW.*) x WHERE customer_id IS NOT NULL AND created_at IS NOT NULL;
+        IF FOUND THEN
+            INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+                PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            END IF;
+    ELSIF TG_OP = 'UPDATE' THEN
+        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
+            RETURN NEW;
+        END IF;
+        IF left(TG_NAME, 1) = ' ' THEN
+        IF NEW.rekey_customer_id IS NOT DISTINCT FROM OLD.rekey_customer_id THEN
+            IF NEW.customer_id IS DISTINCT FROM OLD.customer_id OR NEW.rekey_customer_id IS NULL OR false THEN
+                NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
+            END IF;
+        ELSIF NEW.customer_id IS NOT DISTINCT FROM OLD.customer_id THEN
+            NEW.customer_id := rekeyed.old_key_0(NEW.rekey_customer_id);
+        ELSIF NEW.rekey_customer_id IS DISTINCT FROM rekeyed.new_key_0(NEW.customer_id::bigint) THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = 'columns customer_id and rekey_customer_id of table public.orders refer to different rows', HINT = 'Set only one of them.';
+        END IF;
+            RETURN NEW;
+        END IF;
+        IF OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR false THEN
+            NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
+        END IF;
+        IF NEW.id IS DISTINCT FROM OLD.id OR NEW.rekey_id IS DISTINCT FROM OLD.rekey_id THEN
+            INSERT INTO rekeyed.rekey_pending VALUES (1, OLD.id::text, coalesce(OLD.rekey_id, sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING;
+            IF OLD.rekey_id IS NULL THEN -- the backfill sets it
+                SELECT p.new_key::bigint INTO NEW.rekey_id FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.id::text COLLATE "C";
+            ELSIF NEW.rekey_id IS NOT DISTINCT FROM OLD.rekey_id THEN
+                NEW.rekey_id := rekeyed.new_key_1(NEW.id);
+            ELSIF NEW.id IS NOT DISTINCT FROM OLD.id THEN
+                NEW.id := rekeyed.old_key_1(NEW.rekey_id);
+            END IF;
+        END IF;
+    ELSE
+        INSERT INTO rekeyed.rekey_pending VALUES (1, OLD.id::text, coalesce(OLD.rekey_id, sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING;
+        RETURN OLD;
+    END IF;
+    RETURN NEW;
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.fill_1() FROM PUBLIC;
+COMMENT ON FUNCTION rekeyed.fill_1() IS 'Keeps both keys of public.orders equal during a rekey.';
+SET LOCAL search_path = public;
+CREATE VIEW public.report (id, customer_id) WITH (security_barrier=true) AS
+ SELECT id,
+    customer_id
+   FROM orders;
+COMMENT ON COLUMN public.report.id IS 'The order';
+ALTER VIEW public.report ALTER COLUMN customer_id SET DEFAULT 7;
+COMMENT ON VIEW public.report IS 'A report';
+DO $rekey$DECLARE
+    role text;
+BEGIN
+    FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC')
+        FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = 'public.report'::regclass AND (true OR a.grantee <> c.relowner)
+    LOOP
+        EXECUTE 'REVOKE ALL ON public.report FROM ' || role;
+    END LOOP;
+END$rekey$;
+GRANT SELECT ON public.report TO report;
+SET LOCAL search_path = pg_catalog;
+ALTER ROUTINE public.touch() SECURITY INVOKER;
+
+-- undo, swap: give the old columns of public.customers their names
+-- index "", fill <nil>, objects &{[public.customers] [public.customers.id] []}
+LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
+LOCK TABLE public.customers IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE public.customers RENAME COLUMN id TO "~rekey";
+ALTER TABLE public.customers RENAME COLUMN rekey_id TO id;
+ALTER TABLE public.customers RENAME COLUMN "~rekey" TO rekey_id;
+ALTER INDEX public.customers_pkey RENAME TO "~rekey";
+ALTER INDEX public.rekey_customers_pkey RENAME TO customers_pkey;
+ALTER INDEX public."~rekey" RENAME TO rekey_customers_pkey;
+ALTER TABLE public.customers ALTER COLUMN rekey_id DROP DEFAULT;
+CREATE OR REPLACE FUNCTION rekeyed.new_of_0(given bigint) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_variable
+DECLARE
+    found_key uuid;
+    hash bigint;
+BEGIN
+    IF given IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT t.rekey_id INTO found_key FROM ONLY public.customers t WHERE t.id = given;
+        IF FOUND THEN
+            RETURN found_key; -- NULL before the backfill
+        END IF;
+        SELECT p.new_key::uuid INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = given::text COLLATE "C";
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+        IF attempt = 1 THEN
+            hash := hashtextextended(('old 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO rekeyed.rekey_pending AS p (key, old_key, new_key) VALUES (0, given::text, (sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING RETURNING p.new_key::uuid INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.customers';
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.new_of_0(bigint) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.old_of_0(given uuid) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_variable
+DECLARE
+    found_key bigint;
+    hash bigint;
+BEGIN
+    IF given IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT t.id INTO found_key FROM ONLY public.customers t WHERE t.rekey_id = given;
+        IF FOUND THEN
+            RETURN found_key; -- NULL before the backfill
+        END IF;
+        SELECT p.old_key::bigint INTO found_key FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.new_key = given::text COLLATE "C";
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+        IF attempt = 1 THEN
+            hash := hashtextextended(('new 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO rekeyed.rekey_pending AS p (key, new_key, old_key) VALUES (0, given::text, (nextval('public.customers_id_seq'))::text) ON CONFLICT DO NOTHING RETURNING p.old_key::bigint INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % %', given, 'of public.customers';
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.old_of_0(uuid) FROM PUBLIC;
+CREATE OR REPLACE FUNCTION rekeyed.fill_0() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $rekey$
+#variable_conflict use_column
+DECLARE
+    chosen text;
+    hash bigint;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF NEW.rekey_id IS NOT NULL THEN
+            SELECT t.id::text INTO chosen FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                hash := hashtextextended(('new 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                SELECT t.id::text INTO chosen FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
+            END IF;
+            IF FOUND THEN
+                NEW.id := chosen::bigint;
+            ELSE
+                SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.new_key = NEW.rekey_id::text COLLATE "C";
+                IF FOUND THEN
+                    NEW.id := chosen::bigint;
+                    hash := hashtextextended(('old 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    PERFORM FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
+                ELSE
+                    IF NEW.id IS NULL THEN
+                        NEW.id := nextval('public.customers_id_seq');
+                    END IF;
+                    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+                        EXIT WHEN NOT EXISTS (SELECT FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.id::text COLLATE "C");
+                        NEW.id := nextval('public.customers_id_seq');
+                    END LOOP;
+                END IF;
+            END IF;
+        ELSE
+            IF NEW.id IS NULL THEN
+                NEW.id := nextval('public.customers_id_seq');
+            END IF;
+            SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.customers t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                hash := hashtextextended(('old 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.customers t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
+            END IF;
+            IF NOT FOUND THEN
+                SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.id::text COLLATE "C";
+                IF FOUND THEN
+                    NEW.rekey_id := chosen::uuid;
+                ELSE
+                    NEW.rekey_id := sortkey.next_sno(10, 99);
+                END IF;
+            END IF;
+        END IF;
+    ELSIF TG_OP = 'UPDATE' THEN
+        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
+            RETURN NEW;
+        END IF;
+        IF NEW.id IS DISTINCT FROM OLD.id OR NEW.rekey_id IS DISTINCT FROM OLD.rekey_id THEN
+            INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.id::text, coalesce(OLD.rekey_id, sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING;
+            IF OLD.rekey_id IS NULL THEN -- the backfill sets it
+                SELECT p.new_key::uuid INTO NEW.rekey_id FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.id::text COLLATE "C";
+            ELSIF NEW.rekey_id IS NOT DISTINCT FROM OLD.rekey_id THEN
+                NEW.rekey_id := rekeyed.new_key_0(NEW.id);
+            ELSIF NEW.id IS NOT DISTINCT FROM OLD.id THEN
+                NEW.id := rekeyed.old_key_0(NEW.rekey_id);
+            END IF;
+        END IF;
+    ELSE
+        INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.id::text, coalesce(OLD.rekey_id, sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING;
+        RETURN OLD;
+    END IF;
+    RETURN NEW;
+END
+$rekey$;
+REVOKE EXECUTE ON FUNCTION rekeyed.fill_0() FROM PUBLIC;
+COMMENT ON FUNCTION rekeyed.fill_0() IS 'Keeps both keys of public.customers equal during a rekey.';
 
 -- abort, check: look for other objects in schema rekeyed
 SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
@@ -955,7 +1936,10 @@ SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema reke
     AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state')
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
     UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
-    FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|fill)_[0-9]+$';
+    FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|new_of|old_of|fill)_[0-9]+$';
+SELECT DISTINCT (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) || ' depends on the views of rekey; drop it, or let it read the tables'
+    FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::regclass::text IN ('rekeyed.customers', 'rekeyed.orders', 'rekeyed.log', 'rekeyed.report', '') AND d.deptype = 'n'
+    AND (SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce((SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'), d.objid), CASE WHEN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN') IS NULL THEN d.objsubid ELSE 0 END) i) NOT IN (SELECT 'view ' || v FROM unnest(ARRAY['rekeyed.customers', 'rekeyed.orders', 'rekeyed.log', 'rekeyed.report', '']) v);
 
 -- abort, ddl: drop the views
 DROP VIEW IF EXISTS rekeyed.report, rekeyed.log, rekeyed.orders, rekeyed.customers;
@@ -966,7 +1950,7 @@ LOCK TABLE public.customers, public.orders IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_customer_id_fkey;
 
 -- abort, ddl: drop the new columns of public.orders
--- index "", fill <nil>, objects &{[2] [2.id 2.customer_id] []}
+-- index "", fill <nil>, objects &{[public.orders] [public.orders.id public.orders.customer_id] []}
 LOCK TABLE public.orders IN SHARE UPDATE EXCLUSIVE MODE;
 LOCK TABLE public.orders IN ACCESS EXCLUSIVE MODE;
 DROP TRIGGER IF EXISTS " rekey insert" ON public.orders;
@@ -978,7 +1962,7 @@ DROP INDEX IF EXISTS public.rekey_orders_times;
 ALTER TABLE public.orders DROP COLUMN IF EXISTS rekey_id, DROP COLUMN IF EXISTS rekey_customer_id;
 
 -- abort, ddl: drop the new columns of public.log
--- index "", fill <nil>, objects &{[3] [3.customer_id] []}
+-- index "", fill <nil>, objects &{[public.log] [public.log.customer_id] []}
 LOCK TABLE public.log IN SHARE UPDATE EXCLUSIVE MODE;
 LOCK TABLE public.log IN ACCESS EXCLUSIVE MODE;
 DROP TRIGGER IF EXISTS " rekey insert" ON public.log;
@@ -989,7 +1973,7 @@ DROP TRIGGER IF EXISTS "~rekey delete" ON public.log;
 ALTER TABLE public.log DROP COLUMN IF EXISTS rekey_customer_id;
 
 -- abort, ddl: drop the new columns of public.customers
--- index "", fill <nil>, objects &{[1] [1.id] []}
+-- index "", fill <nil>, objects &{[public.customers] [public.customers.id] []}
 LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
 LOCK TABLE public.customers IN ACCESS EXCLUSIVE MODE;
 DROP TRIGGER IF EXISTS " rekey insert" ON public.customers;
@@ -1007,8 +1991,8 @@ SELECT sortkey.unreserve_node('snowflake', 21);
 DROP FUNCTION IF EXISTS rekeyed.fill_0();
 DROP FUNCTION IF EXISTS rekeyed.fill_1();
 DROP FUNCTION IF EXISTS rekeyed.fill_2();
-DROP FUNCTION rekeyed.new_key_0, rekeyed.old_key_0;
-DROP FUNCTION rekeyed.new_key_1, rekeyed.old_key_1;
-DROP TABLE rekeyed.rekey_pending, rekeyed.rekey_claims, rekeyed.rekey_state;
+DROP FUNCTION IF EXISTS rekeyed.new_key_0, rekeyed.old_key_0, rekeyed.new_of_0, rekeyed.old_of_0;
+DROP FUNCTION IF EXISTS rekeyed.new_key_1, rekeyed.old_key_1, rekeyed.new_of_1, rekeyed.old_of_1;
+DROP TABLE IF EXISTS rekeyed.rekey_pending, rekeyed.rekey_claims, rekeyed.rekey_state;
 DROP SCHEMA rekeyed;
 
