@@ -525,3 +525,23 @@ func TestUUIDOfReplacesSnowflakeOf(t *testing.T) {
 		}
 	}
 }
+
+// A typed key has the methods of its type, except for the parts of an ID, which Untyped().… returns.
+func TestTypedMethods(t *testing.T) {
+	parts := map[string][]string{"UID60": {"Random", "Sequence"}, "Sno": {"Meta", "Partition", "Sequence", "TickTock", "WithMeta"}}
+	for plain, typed := range map[reflect.Type]reflect.Type{
+		reflect.TypeFor[*Snowflake]():   reflect.TypeFor[*SnowflakeOf[order]](),
+		reflect.TypeFor[*SnowflakeSI](): reflect.TypeFor[*SnowflakeSIOf[order]](),
+		reflect.TypeFor[*UID60]():       reflect.TypeFor[*UID60Of[order]](),
+		reflect.TypeFor[*Spread64]():    reflect.TypeFor[*Spread64Of[order]](),
+		reflect.TypeFor[*Sno]():         reflect.TypeFor[*SnoOf[order]](),
+		reflect.TypeFor[*UUID]():        reflect.TypeFor[*UUIDOf[order]](),
+	} {
+		name := plain.Elem().Name()
+		for m := range plain.Methods() {
+			if _, ok := typed.MethodByName(m.Name); !ok && !slices.Contains(parts[name], m.Name) {
+				t.Errorf("%sOf has no method %s", name, m.Name)
+			}
+		}
+	}
+}
