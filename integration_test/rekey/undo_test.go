@@ -386,3 +386,42 @@ func TestDumps(t *testing.T) {
 		}
 	})
 }
+
+// A session that translates a key while contract exchanges the columns of its table finds the new
+// names: it locks the table before it chooses them.
+func TestExchangeWhileTranslating(t *testing.T) {
+	const tables = `CREATE TABLE parents (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), name text); CREATE TABLE children (parent_id uuid NOT NULL);
+		INSERT INTO parents (name) SELECT 'parent ' || i FROM generate_series(1, 10) i; INSERT INTO children SELECT id FROM parents`
+	spec := rekey.Spec{Keys: []rekey.Key{{Table: "parents", Format: rekey.UUID7, Times: started}}, References: []rekey.Reference{{Table: "children", Column: "parent_id", To: "parents"}}}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		plan := j.inspect()
+		j.run(steps[:3]...)
+		child := j.connect(oldVersion)
+		child.do("INSERT INTO children SELECT id FROM parents WHERE name = 'parent 1'") // compiles the functions
+		key := j.one("SELECT id FROM parents WHERE name = 'parent 2'")
+		swap := j.connect(oldVersion)
+		swap.do("BEGIN; LOCK TABLE parents IN ACCESS EXCLUSIVE MODE")
+		done := make(chan error, 1)
+		go func() {
+			_, err := child.rows("INSERT INTO children VALUES ($1)", key)
+			done <- err
+		}()
+		pgtest.Eventually(t, "the INSERT waits for the table of the key", func() error {
+			if j.one("SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'", int64(child.conn.PgConn().PID())) != "1" {
+				return fmt.Errorf("not yet")
+			}
+			return nil
+		})
+		for _, a := range plan.Actions {
+			if a.Step == rekey.StepContract && a.Title == "exchange the columns of public.parents" {
+				for _, sql := range a.SQL {
+					swap.do(sql)
+				}
+			}
+		}
+		swap.do("COMMIT")
+		must(t, <-done)
+		want(t, "children of another parent by the new key than by the old one", j.one("SELECT count(*) FROM children c JOIN parents p ON p.rekey_id = c.parent_id WHERE p.id IS DISTINCT FROM c.rekey_parent_id"), "0")
+		want(t, "children of the parent", j.one("SELECT count(*) FROM children WHERE parent_id = $1", key), "2")
+	})
+}
