@@ -223,7 +223,7 @@ func (m *model) fillFunction(r *relation) []string {
 	inserts += m.claimUnique(r)
 	function := m.fillName(r)
 	return []string{
-		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger %s AS ", function, functionOptions) + body(query("trigger", values{"inserts": inserts, "setting": backfillSetting, "updates": updates, "deletes": deletes})),
+		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger %s AS ", function, functionOptions) + body(query("trigger", values{"inserts": inserts, "updates": updates, "deletes": deletes})),
 		fmt.Sprintf("REVOKE EXECUTE ON FUNCTION %s() FROM PUBLIC", function),
 		fmt.Sprintf("COMMENT ON FUNCTION %s() IS %s", function, literal("Keeps both keys of "+r.Name+" equal during a rekey.")),
 	}
@@ -251,10 +251,11 @@ func (m *model) triggerSQL(r *relation) []string {
 		}
 		return query("changed", c) + " OR (NEW." + c.Quoted + " IS NULL) <> (NEW." + c.fresh + " IS NULL)"
 	})
-	when := " WHEN (" + strings.Join(conditions, " OR ") + ")"
-	if slices.ContainsFunc(r.columns, (*column).conditional) {
-		when = "" // it can't have a subquery
+	when := " WHEN (current_setting('" + backfillSetting + "', true) IS DISTINCT FROM 'on'"
+	if !slices.ContainsFunc(r.columns, (*column).conditional) { // their conditions need a subquery
+		when += " AND (" + strings.Join(conditions, " OR ") + ")"
 	}
+	when += ")"
 	for _, name := range m.triggerNames(r) {
 		event, condition := strings.ToUpper(strings.TrimSuffix(name[strings.LastIndex(name, " ")+1:], `"`)), ""
 		if event == "UPDATE" {

@@ -34,7 +34,7 @@
 //	DATABASE_URL=postgres://me@localhost/db go test ./rekey -run TestOrders
 //	SORTKEY_REKEY_ROWS=1000000 go test ./rekey -run TestLoad -timeout 60m
 //
-// TestSteps, TestKillServer, TestPressure and TestSubscriber need containers.
+// TestSteps, TestKillServer, TestPressure, TestRestore, TestDumps and TestSubscriber need containers.
 //
 // SORTKEY_REKEY_ROWS is the row count of the shop in the load test, such as 10000000.
 // SORTKEY_SEED repeats the random choices of a run. SORTKEY_SOAK, for example 10m, is
@@ -44,7 +44,7 @@
 //
 // # Cost
 //
-// About 2 minutes with one version of Postgres: a server for most tests, one each for TestKillServer
-// and TestPressure, and a pair. With -short, the tests in TestMain run, with an eighth of the cases
+// About 4 minutes with one version of Postgres: a server for most tests, one each for TestKillServer,
+// TestPressure, TestRestore and TestDumps, and a pair. With -short, the tests in TestMain run, with an eighth of the cases
 // of refusals and references.
 package rekey

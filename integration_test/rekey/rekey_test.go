@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	pgtest.MainParallel(m, 6, TestReferences, TestConditions, TestOddNamesAndSettings, TestRefusals, TestSources, TestStepErrors, TestUserTriggers)
+	pgtest.MainParallel(m, 6, TestReferences, TestReferencesByValue, TestConditions, TestOddNamesAndSettings, TestRefusals, TestSources, TestStepErrors, TestUserTriggers, TestLateObjects, TestLostTriggers)
 }
 
 // stepperVar is the last step of a stepper, which is another run of the test binary.

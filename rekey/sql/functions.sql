@@ -47,10 +47,7 @@ DECLARE
     hash bigint;
 BEGIN
     IF TG_OP = 'INSERT' THEN{{.inserts}}
-    ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('{{.setting}}', true) = 'on' THEN
-            RETURN NEW;
-        END IF;{{.updates}}
+    ELSIF TG_OP = 'UPDATE' THEN{{.updates}}
     ELSE{{.deletes}}
         RETURN OLD;
     END IF;

@@ -170,9 +170,6 @@ BEGIN
             END IF;
         END IF;
     ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
-            RETURN NEW;
-        END IF;
         IF NEW.id IS DISTINCT FROM OLD.id OR NEW.rekey_id IS DISTINCT FROM OLD.rekey_id THEN
             INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.id::text, coalesce(OLD.rekey_id, sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING;
             IF OLD.rekey_id IS NULL THEN -- the backfill sets it
@@ -217,7 +214,7 @@ DROP TRIGGER IF EXISTS "~rekey update" ON public.customers;
 DROP TRIGGER IF EXISTS "~rekey delete" ON public.customers;
 CREATE TRIGGER "~rekey insert" BEFORE INSERT ON public.customers FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_0();
 ALTER TABLE public.customers ENABLE ALWAYS TRIGGER "~rekey insert";
-CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.customers FOR EACH ROW WHEN (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id) EXECUTE FUNCTION rekeyed.fill_0();
+CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.customers FOR EACH ROW WHEN (current_setting('sortkey.rekey_backfill', true) IS DISTINCT FROM 'on' AND (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id)) EXECUTE FUNCTION rekeyed.fill_0();
 ALTER TABLE public.customers ENABLE ALWAYS TRIGGER "~rekey update";
 CREATE TRIGGER "~rekey delete" BEFORE DELETE ON public.customers FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_0();
 ALTER TABLE public.customers ENABLE ALWAYS TRIGGER "~rekey delete";
@@ -239,9 +236,6 @@ BEGIN
                 MESSAGE = 'columns customer_id and rekey_customer_id of table public.log refer to different rows', HINT = 'Set only one of them.';
         END IF;
     ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
-            RETURN NEW;
-        END IF;
         IF NEW.rekey_customer_id IS NOT DISTINCT FROM OLD.rekey_customer_id THEN
             IF NEW.customer_id IS DISTINCT FROM OLD.customer_id OR NEW.rekey_customer_id IS NULL OR false THEN
                 NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
@@ -285,7 +279,7 @@ DROP TRIGGER IF EXISTS "~rekey update" ON public.log;
 DROP TRIGGER IF EXISTS "~rekey delete" ON public.log;
 CREATE TRIGGER "~rekey insert" BEFORE INSERT ON public.log FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_2();
 ALTER TABLE public.log ENABLE ALWAYS TRIGGER "~rekey insert";
-CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.log FOR EACH ROW WHEN (OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR (NEW.customer_id IS NULL) <> (NEW.rekey_customer_id IS NULL)) EXECUTE FUNCTION rekeyed.fill_2();
+CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.log FOR EACH ROW WHEN (current_setting('sortkey.rekey_backfill', true) IS DISTINCT FROM 'on' AND (OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR (NEW.customer_id IS NULL) <> (NEW.rekey_customer_id IS NULL))) EXECUTE FUNCTION rekeyed.fill_2();
 ALTER TABLE public.log ENABLE ALWAYS TRIGGER "~rekey update";
 
 -- expand, ddl: add triggers to public.orders
@@ -463,9 +457,6 @@ BEGIN
                 PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
     ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
-            RETURN NEW;
-        END IF;
         IF left(TG_NAME, 1) = ' ' THEN
         IF NEW.rekey_customer_id IS NOT DISTINCT FROM OLD.rekey_customer_id THEN
             IF NEW.customer_id IS DISTINCT FROM OLD.customer_id OR NEW.rekey_customer_id IS NULL OR false THEN
@@ -526,11 +517,11 @@ DROP TRIGGER IF EXISTS "~rekey update" ON public.orders;
 DROP TRIGGER IF EXISTS "~rekey delete" ON public.orders;
 CREATE TRIGGER " rekey insert" BEFORE INSERT ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_1();
 ALTER TABLE public.orders ENABLE ALWAYS TRIGGER " rekey insert";
-CREATE TRIGGER " rekey update" BEFORE UPDATE ON public.orders FOR EACH ROW WHEN (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id OR OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR (NEW.customer_id IS NULL) <> (NEW.rekey_customer_id IS NULL)) EXECUTE FUNCTION rekeyed.fill_1();
+CREATE TRIGGER " rekey update" BEFORE UPDATE ON public.orders FOR EACH ROW WHEN (current_setting('sortkey.rekey_backfill', true) IS DISTINCT FROM 'on' AND (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id OR OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR (NEW.customer_id IS NULL) <> (NEW.rekey_customer_id IS NULL))) EXECUTE FUNCTION rekeyed.fill_1();
 ALTER TABLE public.orders ENABLE ALWAYS TRIGGER " rekey update";
 CREATE TRIGGER "~rekey insert" BEFORE INSERT ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_1();
 ALTER TABLE public.orders ENABLE ALWAYS TRIGGER "~rekey insert";
-CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.orders FOR EACH ROW WHEN (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id OR OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR (NEW.customer_id IS NULL) <> (NEW.rekey_customer_id IS NULL)) EXECUTE FUNCTION rekeyed.fill_1();
+CREATE TRIGGER "~rekey update" BEFORE UPDATE ON public.orders FOR EACH ROW WHEN (current_setting('sortkey.rekey_backfill', true) IS DISTINCT FROM 'on' AND (OLD.id IS DISTINCT FROM NEW.id OR OLD.rekey_id IS DISTINCT FROM NEW.rekey_id OR OLD.customer_id IS DISTINCT FROM NEW.customer_id OR OLD.rekey_customer_id IS DISTINCT FROM NEW.rekey_customer_id OR (NEW.customer_id IS NULL) <> (NEW.rekey_customer_id IS NULL))) EXECUTE FUNCTION rekeyed.fill_1();
 ALTER TABLE public.orders ENABLE ALWAYS TRIGGER "~rekey update";
 CREATE TRIGGER "~rekey delete" BEFORE DELETE ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_1();
 ALTER TABLE public.orders ENABLE ALWAYS TRIGGER "~rekey delete";
@@ -1061,9 +1052,6 @@ BEGIN
             END IF;
         END IF;
     ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
-            RETURN NEW;
-        END IF;
         IF NEW.rekey_id IS DISTINCT FROM OLD.rekey_id OR NEW.id IS DISTINCT FROM OLD.id THEN
             INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.rekey_id::text, coalesce(OLD.id, sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING;
             IF OLD.id IS NULL THEN -- the backfill sets it
@@ -1276,9 +1264,6 @@ BEGIN
                 PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
     ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
-            RETURN NEW;
-        END IF;
         IF left(TG_NAME, 1) = ' ' THEN
         IF NEW.customer_id IS NOT DISTINCT FROM OLD.customer_id THEN
             IF NEW.rekey_customer_id IS DISTINCT FROM OLD.rekey_customer_id OR NEW.customer_id IS NULL OR false THEN
@@ -1358,9 +1343,6 @@ BEGIN
                 MESSAGE = 'columns rekey_customer_id and customer_id of table public.log refer to different rows', HINT = 'Set only one of them.';
         END IF;
     ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
-            RETURN NEW;
-        END IF;
         IF NEW.customer_id IS NOT DISTINCT FROM OLD.customer_id THEN
             IF NEW.rekey_customer_id IS DISTINCT FROM OLD.rekey_customer_id OR NEW.customer_id IS NULL OR false THEN
                 NEW.customer_id := rekeyed.new_key_0(NEW.rekey_customer_id::bigint);
@@ -1509,9 +1491,6 @@ BEGIN
                 MESSAGE = 'columns customer_id and rekey_customer_id of table public.log refer to different rows', HINT = 'Set only one of them.';
         END IF;
     ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
-            RETURN NEW;
-        END IF;
         IF NEW.rekey_customer_id IS NOT DISTINCT FROM OLD.rekey_customer_id THEN
             IF NEW.customer_id IS DISTINCT FROM OLD.customer_id OR NEW.rekey_customer_id IS NULL OR false THEN
                 NEW.rekey_customer_id := rekeyed.new_key_0(NEW.customer_id::bigint);
@@ -1723,9 +1702,6 @@ BEGIN
                 PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
     ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
-            RETURN NEW;
-        END IF;
         IF left(TG_NAME, 1) = ' ' THEN
         IF NEW.rekey_customer_id IS NOT DISTINCT FROM OLD.rekey_customer_id THEN
             IF NEW.customer_id IS DISTINCT FROM OLD.customer_id OR NEW.rekey_customer_id IS NULL OR false THEN
@@ -1907,9 +1883,6 @@ BEGIN
             END IF;
         END IF;
     ELSIF TG_OP = 'UPDATE' THEN
-        IF current_setting('sortkey.rekey_backfill', true) = 'on' THEN
-            RETURN NEW;
-        END IF;
         IF NEW.id IS DISTINCT FROM OLD.id OR NEW.rekey_id IS DISTINCT FROM OLD.rekey_id THEN
             INSERT INTO rekeyed.rekey_pending VALUES (0, OLD.id::text, coalesce(OLD.rekey_id, sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING;
             IF OLD.rekey_id IS NULL THEN -- the backfill sets it
