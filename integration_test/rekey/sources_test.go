@@ -273,18 +273,23 @@ func testSources(t *testing.T, j *job, sources []source, format rekey.Format, in
 	j.run(rekey.StepContract)
 	each(old, "INSERT INTO {table}_parts (n, row_ref, row_id) SELECT 8004, 4, id FROM {table}_rows WHERE ref = 4")
 	check(old, "after contract")
-	j.run(rekey.StepUndo)
-	each(old, strings.ReplaceAll(oldSourceRows, "{n}", "3"))
-	check(old, "after undo")
-	check(fresh, "after undo, new version")
-	j.run(rekey.StepContract, rekey.StepCleanup)
+	inserted := 27 // by programs of the old version
+	if format == rekey.Sno || inPlace {
+		j.run(rekey.StepUndo)
+		each(old, strings.ReplaceAll(oldSourceRows, "{n}", "3"))
+		check(old, "after undo")
+		check(fresh, "after undo, new version")
+		j.run(rekey.StepContract)
+		inserted += 9
+	}
+	j.run(rekey.StepCleanup)
 	check(old, "after cleanup")
 	conn := j.db.Conn(t)
 	for i, s := range sources {
 		k, r := j.spec.Keys[i], replacers[i]
 		if inPlace {
 			want(t, s.name+": rows with another key", j.one(r.Replace("SELECT count(*) FROM {table}_before b JOIN {table}_rows x USING (ref) WHERE x.id <> b.id")), "0")
-			want(t, s.name+": rows of programs, and whether a key isn't from the sequence", j.one(r.Replace("SELECT count(*), bool_or(id > 999999) FROM {table}_rows WHERE ref > 9000")), "36|f")
+			want(t, s.name+": rows of programs, and whether a key isn't from the sequence", j.one(r.Replace("SELECT count(*), bool_or(id > 999999) FROM {table}_rows WHERE ref > 9000")), fmt.Sprintf("%d|f", inserted))
 		} else {
 			idOrder{Key: k, at: r.Replace(s.at), late: s.late, rows: r.Replace("SELECT x.id AS new, b.* FROM {table}_before b JOIN {table}_rows x USING (ref)")}.verify(t, conn)
 			minted := "false"
@@ -292,7 +297,7 @@ func testSources(t *testing.T, j *job, sources []source, format rekey.Format, in
 				minted = fmt.Sprintf("sortkey.%s_node(id) <> %d", format, k.Node)
 			}
 			want(t, s.name+": rows of today, and rows with an earlier time or another node number",
-				j.one(r.Replace(fmt.Sprintf("SELECT count(*), count(*) FILTER (WHERE sortkey.%s_time(id) < now() - interval '1 day' OR %s) FROM {table}_rows WHERE ref > 9000", format, minted))), "36|0")
+				j.one(r.Replace(fmt.Sprintf("SELECT count(*), count(*) FILTER (WHERE sortkey.%s_time(id) < now() - interval '1 day' OR %s) FROM {table}_rows WHERE ref > 9000", format, minted))), fmt.Sprintf("%d|0", inserted))
 		}
 		value := defaults[i]
 		if s.key != "" {

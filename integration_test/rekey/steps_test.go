@@ -106,7 +106,7 @@ func TestSteps(t *testing.T) {
 		fresh = s.program("contracted", 1, true)
 		fresh.probe(t)
 		s.verify(oldPath)
-		for reports := 1; s.status().Next != rekey.StepContract; reports++ {
+		for reports := 1; s.status().Next != rekey.StepContract; reports += 3 {
 			if err := s.interrupt(rekey.StepUndo, reports); err != nil {
 				wantError(t, "undo", err, context.Canceled)
 				fresh.probe(t)
@@ -127,7 +127,7 @@ func TestSteps(t *testing.T) {
 		s.verifyPrograms()
 
 		forward()
-		for reports := 1; s.status().Next != rekey.StepCleanup; reports += 3 {
+		for reports := 1; s.status().Next != rekey.StepCleanup; reports += 6 {
 			if err := s.interrupt(rekey.StepContract, reports); err != nil {
 				wantError(t, "contract", err, context.Canceled)
 				if reports > 20 { // some tables have other keys than others
@@ -138,7 +138,7 @@ func TestSteps(t *testing.T) {
 				}
 			}
 		}
-		for reports := 1; s.status().Step != ""; reports += 2 {
+		for reports := 1; s.status().Step != ""; reports += 6 {
 			if err := s.interrupt(rekey.StepCleanup, reports); err != nil {
 				wantError(t, "cleanup", err, context.Canceled)
 				fresh.probe(t)
