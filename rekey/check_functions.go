@@ -201,11 +201,7 @@ var inserting = regexp.MustCompile(`(?i)\bINSERT\s+INTO\s+((?:[\pL_][\pL\pN_$]*|
 // insertsByPosition reports whether a text inserts rows of a table without naming the columns.
 func insertsByPosition(source string, r *relation) bool {
 	return slices.ContainsFunc(inserting.FindAllStringSubmatch(source, -1), func(s []string) bool {
-		_, plain := splitColumn("x." + s[1])
-		if i := strings.LastIndex(s[1], "."); i >= 0 {
-			plain = unquote(strings.TrimSpace(s[1][i+1:]))
-		}
-		return plain == r.Plain
+		return unquote(strings.TrimSpace(s[1][strings.LastIndex(s[1], ".")+1:])) == r.Plain
 	})
 }
 

@@ -3,7 +3,6 @@ package rekey
 import (
 	"context"
 	"database/sql"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,18 +67,14 @@ func (m *model) checkKeyRows(ctx context.Context, db querier, k *key) error {
 			return err
 		}
 	}
-	form, reason := "", ""
-	if kind, ok := keyForms[k.Times.Key]; ok {
-		form, reason = kind.valid(k, k.root.Quoted), kind.what
-	}
-	if form != "" {
+	if form, ok := keyForms[k.Times.Key]; ok {
 		var bad sql.NullString
-		err := db.QueryRowContext(ctx, "SELECT min("+k.root.Quoted+"::text) FROM ONLY "+k.root.rel.Name+" WHERE NOT ("+form+")").Scan(&bad)
+		err := db.QueryRowContext(ctx, "SELECT min("+k.root.Quoted+"::text) FROM ONLY "+k.root.rel.Name+" WHERE NOT ("+form.valid(k, k.root.Quoted)+")").Scan(&bad)
 		if err != nil {
 			return err
 		}
 		if bad.Valid {
-			m.problem(object, "has the value %q, which isn't %s", "name another source of times", bad.String, reason)
+			m.problem(object, "has the value %q, which isn't %s", "name another source of times", bad.String, form.what)
 			return nil
 		}
 	}
@@ -167,7 +162,7 @@ func (m *model) checkViews(ctx context.Context, db querier) error {
 	}
 	for _, v := range m.views {
 		query := strings.TrimSuffix(v.Definition, ";")
-		if slices.ContainsFunc(m.problems, func(p Problem) bool { return p.Object == kinds[v.Kind]+" "+v.Name }) {
+		if m.refused(kinds[v.Kind] + " " + v.Name) {
 			with = append(with, v.Plain+" ("+strings.Join(v.Names(), ", ")+") AS (TABLE "+v.Name+")")
 			continue
 		}
@@ -247,30 +242,22 @@ func (m *model) checkTimeSQL(ctx context.Context, db querier, k *key) (ok bool, 
 	return kind == "timestamp with time zone", err
 }
 
-// checkTimeIndexes looks for expressions of times that aren't immutable. It creates an index on a
+// checkTimeIndex looks for an expression of times that isn't immutable. It creates an index on a
 // temporary table, and rolls back.
-func (m *model) checkTimeIndexes(ctx context.Context, pool *sql.DB) error {
-	for _, k := range m.moved() {
-		if k.Times.SQL == "" {
-			continue
-		}
-		tx, err := pool.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback() //nolint:errcheck // it changes nothing
-		if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('role', $1::text, true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)", m.owner); err != nil {
-			return err
-		}
-		if _, failure := tx.ExecContext(ctx, "CREATE TEMPORARY TABLE rekey_times (LIKE "+k.root.rel.Name+")"); failure != nil {
-			continue // without the privilege for temporary tables, backfill finds the mistake
-		}
-		if _, failure := tx.ExecContext(ctx, "CREATE INDEX ON pg_temp.rekey_times ("+strings.Join(k.order(""), ", ")+")"); failure != nil {
-			m.problem("key of "+k.root.rel.Name, "has Times.SQL that an index can't contain: %v", "use immutable functions, such as AT TIME ZONE 'UTC' instead of a cast from timestamp", failure)
-		}
-		if err := tx.Rollback(); err != nil {
-			return err
-		}
+func (m *model) checkTimeIndex(ctx context.Context, pool *sql.DB, k *key) error {
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // it changes nothing
+	if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('role', $1::text, true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)", m.owner); err != nil {
+		return err
+	}
+	if _, failure := tx.ExecContext(ctx, "CREATE TEMPORARY TABLE rekey_times (LIKE "+k.root.rel.Name+")"); failure != nil {
+		return nil // without the privilege for temporary tables, backfill finds the mistake
+	}
+	if _, failure := tx.ExecContext(ctx, "CREATE INDEX ON pg_temp.rekey_times ("+strings.Join(k.order(""), ", ")+")"); failure != nil {
+		m.problem("key of "+k.root.rel.Name, "has Times.SQL that an index can't contain: %v", "use immutable functions, such as AT TIME ZONE 'UTC' instead of a cast from timestamp", failure)
 	}
 	return nil
 }

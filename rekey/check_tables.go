@@ -59,14 +59,18 @@ func (m *model) names(table int64) map[string]*key {
 
 // mentions reports whether an expression contains the name of a column that changes.
 func (m *model) mentions(table int64, expression string) bool {
-	keys := m.names(table)
-	return slices.ContainsFunc(tokens(expression), func(t string) bool { return keys[t] != nil })
+	return len(m.mentioned(table, expression)) > 0
 }
 
 // mentioned returns the columns that change and that an expression contains.
 func (m *model) mentioned(table int64, expression string) (nums []int) {
-	for _, c := range m.relation(table).columns {
-		if slices.Contains(tokens(expression), c.Quoted) {
+	r := m.relation(table)
+	if r == nil {
+		return nil
+	}
+	list := tokens(expression)
+	for _, c := range r.columns {
+		if slices.Contains(list, c.Quoted) {
 			nums = append(nums, c.Num)
 		}
 	}

@@ -110,7 +110,7 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 // that open.
 func (m *model) checkCandidate(ctx context.Context, db querier, x candidate, listed *column) (unsure bool, err error) {
 	object := "column " + x.Name + "." + x.Quoted
-	if slices.ContainsFunc(m.problems, func(p Problem) bool { return p.Object == object }) ||
+	if m.refused(object) ||
 		slices.ContainsFunc(m.relations, func(r *relation) bool { return r.Partition && r.Root == x.Name }) {
 		return false, nil // it is refused already
 	}

@@ -284,6 +284,11 @@ func (m *model) problem(object, reason, remedy string, args ...any) {
 	}
 }
 
+// refused reports whether there is a problem of an object.
+func (m *model) refused(object string) bool {
+	return slices.ContainsFunc(m.problems, func(p Problem) bool { return p.Object == object })
+}
+
 func (m *model) note(object, reason, remedy string, args ...any) {
 	m.notes = append(m.notes, Problem{object, fmt.Sprintf(reason, args...), remedy})
 }

@@ -89,6 +89,15 @@ func newName(format string, args ...any) string {
 	return name
 }
 
+// usePath sets the search_path of a transaction, unless path is "".
+func usePath(ctx context.Context, tx querier, path string) error {
+	if path == "" {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('search_path', $1::pg_catalog.text, true)", path)
+	return err
+}
+
 // resolve returns the OIDs of the tables that a Spec names, by the search_path of the session;
 // 0 for a name that no table has. The query names no operator, because that path can find
 // operators of other roles.

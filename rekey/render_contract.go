@@ -79,7 +79,7 @@ func (m *model) groups() (list []group) {
 // contract renders the actions of contract. They exchange the names of the columns, one group of
 // tables after another. The functions of the triggers get the other names in the same transaction,
 // and go on keeping both keys, so the groups are independent of each other.
-func (m *model) contract(o Options) []action {
+func (m *model) contract(groups []group, o Options) []action {
 	step := plan{step: StepContract}
 	if len(m.relations) > 0 {
 		step.add(kindCheck, compareKeys, m.rowChecks()...)
@@ -88,7 +88,6 @@ func (m *model) contract(o Options) []action {
 	if sql := m.privilegeChecks(o); len(sql) > 0 {
 		step.add(kindCheck, "check the privileges", sql...)
 	}
-	groups := m.groups()
 	for i, g := range groups {
 		step.add(kindTrial, "try the new columns of "+strings.Join(relationNames(g.tables), ", "), m.trial(g)...).Swap = i
 	}
@@ -104,22 +103,16 @@ func (m *model) contract(o Options) []action {
 
 // undo renders the actions that take contract back, in the opposite order. It has one swap for each swap
 // of contract.
-func (m *model) undo() []action {
+func (m *model) undo(groups []group) []action {
 	step := plan{step: StepUndo}
 	if len(m.relations) > 0 {
-		for _, r := range m.relations {
-			r.swapped = true
-		}
-		step.add(kindCheck, compareKeys, m.rowChecks()...)
-		for _, r := range m.relations {
-			r.swapped = false
-		}
+		swapped(m.relations, func() { step.add(kindCheck, compareKeys, m.rowChecks()...) })
 		step.add(kindCheck, "look for new objects on the columns", m.dependentCheck(true))
 	}
 	for _, k := range slices.Backward(m.stayed()) {
 		step.add(kindSwap, "restore the default of "+k.root.rel.Name+"."+k.root.Quoted, append(lock(allPrograms, k.root.rel.Name), k.restoreDefault()...)...).Objects = k.objects()
 	}
-	for _, g := range slices.Backward(m.groups()) {
+	for _, g := range slices.Backward(groups) {
 		a := step.add(kindSwap, "give the old columns of "+strings.Join(relationNames(g.tables), ", ")+" their names", m.swap(g, false)...)
 		a.Objects, a.Check = g.objects(m), m.readers(g)
 	}
@@ -134,15 +127,16 @@ func (m *model) swap(g group, forward bool) []string {
 		sql = append(sql, "DROP VIEW "+strings.Join(reversed(each(g.views, func(v *view) string { return v.Name })), ", "))
 	}
 	for _, r := range g.tables {
-		r.swapped = forward
 		sql = append(sql, script("exchange", values{"table": r, "forward": forward,
 			"indexes":      filter(m.changed, func(x *index) bool { return x.Table == r.OID }),
 			"checks":       m.checksOf(r),
 			"foreign_keys": filter(m.changedForeignKeys(), func(f *foreignKey) bool { return f.Table == r.OID })})...)
 	}
-	sql = append(sql, m.functionSQL(g.tables...)...)
-	for _, r := range g.tables {
-		r.swapped = false
+	functions := func() { sql = append(sql, m.functionSQL(g.tables...)...) }
+	if forward {
+		swapped(g.tables, functions)
+	} else {
+		functions()
 	}
 	if len(g.views) > 0 {
 		sql = append(sql, "SET LOCAL search_path = "+strings.Join(m.path, ", "))
@@ -152,6 +146,17 @@ func (m *model) swap(g group, forward bool) []string {
 		sql = append(sql, "SET LOCAL search_path = pg_catalog")
 	}
 	return append(sql, m.recompile(g.tables)...)
+}
+
+// swapped calls render with the names that the columns of tables have between contract and cleanup.
+func swapped(tables []*relation, render func()) {
+	for _, r := range tables {
+		r.swapped = true
+	}
+	render()
+	for _, r := range tables {
+		r.swapped = false
+	}
 }
 
 // readers renders a query for the views of a group that read the columns with names of rekey's, as
@@ -207,30 +212,27 @@ func (k *key) restoreDefault() []string {
 func (k *key) identityName() string { return fmt.Sprintf("%s.identity_%d", Schema, k.n) }
 
 // dependentCheck renders a query for objects that depend on the columns and that the plan doesn't
-// know. They would stay with the wrong column, or be lost.
+// know. They would stay with the wrong column, or be lost. After contract, the columns are swapped.
 func (m *model) dependentCheck(swapped bool) string {
-	visible := m.columnNames(func(c *column) string { return c.Quoted })
-	hidden := m.columnNames(func(c *column) string { return c.fresh })
-	return query("dependent check", values{"visible": visible, "hidden": hidden, "schema": Schema,
-		"known": sqlNames(append(each(m.dependents, func(d dependent) string { return d.Identity }), m.ownIdentities(swapped)...))})
+	known := each(m.dependents, func(d dependent) string { return d.Identity })
+	if swapped {
+		known = append(known, m.swappedIdentities()...)
+	}
+	return query("dependent check", values{"schema": Schema, "known": sqlNames(known),
+		"visible": m.columnNames(func(c *column) string { return c.Quoted }), "hidden": m.columnNames(func(c *column) string { return c.fresh })})
 }
 
-// ownIdentities returns the objects of rekey, and of the old columns, that depend on columns.
-func (m *model) ownIdentities(swapped bool) (list []string) {
-	if swapped {
-		// The primary key stays with the old column, and its sequence and default.
-		for _, x := range m.changed {
-			if x.Type == "p" {
-				list = append(list, "index "+m.relation(x.Table).Schema+"."+x.Name)
-			}
+// swappedIdentities returns the objects that depend on other columns after contract than before: the
+// primary key and the defaults stay with the old columns.
+func (m *model) swappedIdentities() (list []string) {
+	for _, x := range m.changed {
+		if x.Type == "p" {
+			list = append(list, "index "+m.relation(x.Table).Schema+"."+x.Name)
 		}
-		for _, r := range m.relations {
-			for _, c := range r.columns {
-				list = append(list, "default value for "+r.Name+"."+c.Quoted, "default value for "+r.Name+"."+c.fresh)
-				if c.Sequence != "" {
-					list = append(list, "sequence "+c.Sequence)
-				}
-			}
+	}
+	for _, r := range m.relations {
+		for _, c := range r.columns {
+			list = append(list, "default value for "+r.Name+"."+c.Quoted, "default value for "+r.Name+"."+c.fresh)
 		}
 	}
 	return list
@@ -278,8 +280,7 @@ func (m *model) schemaCheck() string {
 	for _, k := range m.stayed() {
 		own = append(own, k.identityName())
 	}
-	names := each(own, func(name string) string { return literal(unquote(strings.TrimPrefix(name, Schema+"."))) })
-	return query("schema check", values{"schema": Schema, "own": strings.Join(names, ", ")})
+	return query("schema check", values{"schema": Schema, "own": sqlNames(each(own, func(name string) string { return unquote(strings.TrimPrefix(name, Schema+".")) }))})
 }
 
 func (k *key) newDefault() string { return k.with(k.format.next, k.Node, "", "") }

@@ -15,10 +15,7 @@ func (m *model) cleanup(o Options) []action {
 	if len(m.relations) > 0 {
 		step.add(kindCheck, "look for new objects on the columns", m.dependentCheck(true), m.schemaCheck(), m.viewUsers(), m.sequenceUses(), m.publicationCheck())
 	}
-	for _, f := range m.changedForeignKeys() {
-		r, name := m.relation(f.Table), freshConstraint(f.Name)
-		step.add(kindDDL, "drop foreign key "+name+" of "+r.Name, append(m.lockBoth(f), "ALTER TABLE "+r.Name+" DROP CONSTRAINT IF EXISTS "+name)...)
-	}
+	m.dropForeignKeys(&step)
 	for _, group := range m.childrenFirst() {
 		sql := lock(allPrograms, relationNames(group)...)
 		for _, r := range group {
@@ -47,6 +44,15 @@ func (m *model) cleanup(o Options) []action {
 	}
 	step.add(kindEnd, "drop schema "+Schema, append(sql, m.dropJob()...)...)
 	return step.list
+}
+
+// dropForeignKeys adds the actions that drop the foreign keys with names of rekey's: on the new columns
+// before contract, and on the old ones afterwards.
+func (m *model) dropForeignKeys(step *plan) {
+	for _, f := range m.changedForeignKeys() {
+		r := m.relation(f.Table)
+		step.add(kindDDL, "drop foreign key "+f.Fresh()+" of "+r.Name, append(m.lockBoth(f), "ALTER TABLE "+r.Name+" DROP CONSTRAINT IF EXISTS "+f.Fresh())...)
+	}
 }
 
 // dropOld renders the statements that drop the old columns of a table.
@@ -110,10 +116,7 @@ func (m *model) abort(o Options) []action {
 		step.add(kindCheck, "look for other objects in schema "+Schema, m.schemaCheck(), m.viewUsers())
 		step.add(kindDDL, "drop the views", "DROP VIEW IF EXISTS "+strings.Join(reversed(m.jobViews()), ", "))
 	}
-	for _, f := range m.changedForeignKeys() {
-		r, name := m.relation(f.Table), freshConstraint(f.Name)
-		step.add(kindDDL, "drop foreign key "+name+" of "+r.Name, append(m.lockBoth(f), "ALTER TABLE "+r.Name+" DROP CONSTRAINT IF EXISTS "+name)...)
-	}
+	m.dropForeignKeys(&step)
 	for _, group := range m.childrenFirst() {
 		names := relationNames(group)
 		sql := lock(allPrograms, names...)

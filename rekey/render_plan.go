@@ -59,7 +59,8 @@ const compareKeys = "compare the keys of all rows"
 
 // actions renders the actions of all steps.
 func (m *model) actions(o Options) []action {
-	return slices.Concat(m.expand(o), m.backfill(), m.validate(o), m.contract(o), m.cleanup(o), m.undo(), m.abort(o))
+	groups := m.groups()
+	return slices.Concat(m.expand(o), m.backfill(), m.validate(groups), m.contract(groups, o), m.cleanup(o), m.undo(groups), m.abort(o))
 }
 
 func each[T any](list []T, f func(T) string) []string {
@@ -360,7 +361,7 @@ func (m *model) checksOf(r *relation) []*check {
 	return filter(m.checks, func(c *check) bool { return c.Table == r.OID && m.has(c.Table, c.Columns) })
 }
 
-func (m *model) validate(o Options) []action {
+func (m *model) validate(groups []group) []action {
 	step := plan{step: StepValidate}
 	add := step.add
 	if len(m.relations) == 0 {
@@ -423,7 +424,7 @@ func (m *model) validate(o Options) []action {
 	add(kindCheck, compareKeys, m.rowChecks()...)
 	add(kindDDL, "create views for programs of the new version", m.createViews()...)
 	add(kindCheck, "check the views", m.viewCheck(), m.viewPrivileges())
-	for i, g := range m.groups() {
+	for i, g := range groups {
 		add(kindTrial, "try the new columns of "+strings.Join(relationNames(g.tables), ", ")+" before contract", m.trial(g)...).Swap = i
 	}
 	return step.list

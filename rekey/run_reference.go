@@ -71,10 +71,8 @@ func tableNames(ctx context.Context, db *sql.DB, r Reference, path string) (tabl
 		return "", "", err
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
-	if path != "" {
-		if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('search_path', $1::pg_catalog.text, true)", path); err != nil {
-			return "", "", err
-		}
+	if err := usePath(ctx, tx, path); err != nil {
+		return "", "", err
 	}
 	named, err := resolve(ctx, tx, Spec{References: []Reference{r}})
 	if err != nil {
@@ -107,10 +105,8 @@ func (j *job) mapReference(ctx context.Context, r addedReference, column string)
 	if err != nil {
 		return 0, err
 	}
-	for _, t := range j.state.job.Objects.Columns {
-		if t == r.Table+"."+column {
-			return 0, fmt.Errorf("column %s.%s changes already", r.Table, r.Column)
-		}
+	if slices.Contains(j.state.job.Objects.Columns, r.Table+"."+column) {
+		return 0, fmt.Errorf("column %s.%s changes already", r.Table, r.Column)
 	}
 	r.Family = baseTypes[base]
 	if r.Family == "" || r.Family != baseTypes[k.OldBase] && r.Family != "text" {
@@ -119,7 +115,7 @@ func (j *job) mapReference(ctx context.Context, r addedReference, column string)
 	if kind != k.NewType && r.Family != "text" {
 		r.OldType = kind
 	}
-	err = j.inOneTransaction(ctx, "map "+r.Table+"."+r.Column, func(tx *sql.Tx, a action) error {
+	err = j.inOneTransaction(ctx, StepCleanup, "map "+r.Table+"."+r.Column, func(tx *sql.Tx, a action) error {
 		if r.OldType != "" {
 			if r.Where != "" {
 				return fmt.Errorf("column %s.%s has type %s, which the rows that don't meet the condition keep; move them to a column of their own", r.Table, r.Column, kind)
@@ -177,15 +173,15 @@ func (j *job) update(ctx context.Context, tx *sql.Tx, r addedReference, from, to
 }
 
 // inOneTransaction runs f in a transaction, again if it doesn't get its locks.
-func (j *job) inOneTransaction(ctx context.Context, title string, f func(tx *sql.Tx, a action) error) error {
-	a := action{Action: Action{Step: j.state.next(), Kind: kindDDL, Title: title}}
+func (j *job) inOneTransaction(ctx context.Context, step Step, title string, f func(tx *sql.Tx, a action) error) error {
+	a := action{Action: Action{Step: step, Kind: kindDDL, Title: title}}
 	err := j.retry(ctx, a, func(int) error {
 		return j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) error { return f(tx, a) })
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", title, err)
 	}
-	j.o.Progress(Progress{Step: a.Step, Action: title, Done: true})
+	j.o.Progress(Progress{Step: step, Action: title, Done: true})
 	return nil
 }
 
@@ -203,7 +199,7 @@ func (j *job) undoAdded(ctx context.Context) error {
 	for len(j.state.added) > 0 {
 		last := len(j.state.added) - 1
 		r, k := j.state.added[last], j.state.job.Keys[j.state.added[last].Key]
-		err := j.inOneTransaction(ctx, "map "+r.Table+"."+r.Column+" back", func(tx *sql.Tx, a action) (err error) {
+		err := j.inOneTransaction(ctx, j.state.next(), "map "+r.Table+"."+r.Column+" back", func(tx *sql.Tx, a action) (err error) {
 			if r.OldType != "" {
 				err = j.execute(ctx, tx, a, append(lock(allPrograms, r.Table), fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s TYPE %s USING %s(%[2]s)", r.Table, r.Column, r.OldType, k.OldOf)))
 			} else {

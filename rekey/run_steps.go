@@ -48,10 +48,8 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
 	var path []string
-	if o.SearchPath != "" {
-		if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('search_path', $1::pg_catalog.text, true)", o.SearchPath); err != nil {
-			return nil, err
-		}
+	if err := usePath(ctx, tx, o.SearchPath); err != nil {
+		return nil, err
 	}
 	if err := readJSON(ctx, tx, &path, "SELECT pg_catalog.json_agg(pg_catalog.quote_ident(s))::pg_catalog.text FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) s"); err != nil {
 		return nil, err
@@ -94,7 +92,15 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if err := tx.Rollback(); err != nil { // the pool can have one connection
 		return nil, err
 	}
-	return m, m.checkTimeIndexes(ctx, db)
+	for _, k := range m.moved() {
+		if k.Times.SQL == "" {
+			continue
+		}
+		if err := m.checkTimeIndex(ctx, db, k); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 func (m *model) result(o Options) *Plan {
@@ -241,11 +247,11 @@ func Contract(ctx context.Context, db *sql.DB, o Options) error {
 			if err := j.unchanged(ctx); err != nil {
 				return err
 			}
-			lost, err := j.lostTriggers(ctx)
+			lost, err := lostTriggers(ctx, j.conn, j.state)
 			if err != nil {
 				return err
 			}
-			if err := inconsistent(lost); err != nil {
+			if err := inconsistent(each(lost, lostTrigger)); err != nil {
 				return fmt.Errorf("%w\nRun backfill and validate again, which restore them", err)
 			}
 		}
@@ -309,19 +315,8 @@ func Abort(ctx context.Context, db *sql.DB, o Options) error {
 	})
 }
 
-// lostTriggers returns a finding for each table on which triggers of rekey are missing or disabled.
-func (j *job) lostTriggers(ctx context.Context) ([]string, error) {
-	return lostTriggers(ctx, j.conn, j.state)
-}
-
+// lostTriggers returns the tables on which triggers of rekey are missing or disabled.
 func lostTriggers(ctx context.Context, db textQuerier, s state) ([]string, error) {
-	tables, err := lostTriggerTables(ctx, db, s)
-	return each(tables, func(table string) string {
-		return "triggers of rekey on " + table + " are missing or disabled, so rows can have one key alone"
-	}), err
-}
-
-func lostTriggerTables(ctx context.Context, db textQuerier, s state) ([]string, error) {
 	var tables, triggers []string
 	for _, t := range s.job.Triggers {
 		for _, name := range t.Names {
@@ -331,12 +326,17 @@ func lostTriggerTables(ctx context.Context, db textQuerier, s state) ([]string, 
 	return texts(ctx, db, query("lost triggers", nil), pgArray(tables), pgArray(triggers))
 }
 
+// lostTrigger describes what lostTriggers has found.
+func lostTrigger(table string) string {
+	return "triggers of rekey on " + table + " are missing or disabled, so rows can have one key alone"
+}
+
 // restoreTriggers creates triggers that are missing or disabled again.
 func (j *job) restoreTriggers(ctx context.Context, step Step) error {
 	if j.state.next() == StepExpand {
 		return nil
 	}
-	tables, err := lostTriggerTables(ctx, j.conn, j.state)
+	tables, err := lostTriggers(ctx, j.conn, j.state)
 	if err != nil {
 		return err
 	}
@@ -344,14 +344,10 @@ func (j *job) restoreTriggers(ctx context.Context, step Step) error {
 		if !slices.Contains(tables, t.Table) {
 			continue
 		}
-		a := action{Action: Action{Step: step, Kind: kindDDL, Title: "restore the triggers of " + t.Table, SQL: t.Restore}}
-		err := j.retry(ctx, a, func(int) error {
-			return j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) error { return j.execute(ctx, tx, a, a.SQL) })
-		})
+		err := j.inOneTransaction(ctx, step, "restore the triggers of "+t.Table, func(tx *sql.Tx, a action) error { return j.execute(ctx, tx, a, t.Restore) })
 		if err != nil {
-			return fmt.Errorf("%s: %w", a.Title, err)
+			return err
 		}
-		j.o.Progress(Progress{Step: step, Action: a.Title, Done: true})
 	}
 	return nil
 }
@@ -370,9 +366,11 @@ func ReadStatus(ctx context.Context, db *sql.DB) (Status, error) {
 	if s.exists {
 		status.Actions = public(s.job.Actions[s.position:])
 		if s.next() != StepExpand && s.next() != StepAbort && !s.cleaned() {
-			if status.Findings, err = lostTriggers(ctx, db, s); err != nil {
+			lost, err := lostTriggers(ctx, db, s)
+			if err != nil {
 				return Status{}, fmt.Errorf("rekey: read status: %w", err)
 			}
+			status.Findings = each(lost, lostTrigger)
 		}
 	}
 	if status.Next == s.step {

@@ -39,65 +39,52 @@ func (j *job) attempt(ctx context.Context, tx *sql.Tx, statement string) (failur
 
 // try runs a trial. It returns errTried if nothing fails with the new keys alone.
 func (j *job) try(ctx context.Context, tx *sql.Tx, a action) error {
-	swap := ofStep(j.state.job.Actions, StepContract)
-	swap = filter(swap, func(a action) bool { return a.Kind == kindSwap })[a.Swap : a.Swap+1]
-	for _, s := range swap[0].SQL {
-		if isLock(s) {
-			if err := j.lock(ctx, tx, a, s); err != nil {
-				return err
-			}
-		}
+	swaps := filter(ofStep(j.state.job.Actions, StepContract), func(a action) bool { return a.Kind == kindSwap })
+	swap, path, tries := swaps[a.Swap], a.SQL[0], a.SQL[1:]
+	before := filter(tries, func(s string) bool { return strings.HasPrefix(s, tryBefore) })
+	if err := j.execute(ctx, tx, a, filter(swap.SQL, isLock)); err != nil {
+		return err
 	}
-	path := a.SQL[0]
 	if _, err := tx.ExecContext(ctx, path); err != nil {
 		return err
 	}
-	var before []error
-	var findings []string
-	swapped := false
-	for _, s := range a.SQL[1:] {
-		if strings.HasPrefix(s, tryBefore) {
-			failure, err := j.attempt(ctx, tx, s)
-			if err != nil {
-				return err
-			}
-			before = append(before, failure)
-			continue
-		}
-		if !swapped {
-			if err := j.trySwap(ctx, tx, swap[0], path); err != nil {
-				return err
-			}
-			swapped = true
-		}
-		failure, err := j.attempt(ctx, tx, s)
-		if err != nil {
-			return err
-		}
-		if failure != nil && sqlState(failure) != sqlState(before[0]) {
-			findings = append(findings, "a trigger fails with the new keys: "+failure.Error()+strings.ReplaceAll("\n"+pgerror.Where(failure), "\n", "\n    "))
-		}
-		before = before[1:]
+	failed, err := j.attempts(ctx, tx, before)
+	if err != nil {
+		return err
 	}
-	if len(findings) > 0 {
-		return fmt.Errorf("%w\nNothing has changed. Correct the functions so that they work with the new types, such as bigint instead of integer, and repeat the step, or abort", inconsistent(findings))
-	}
-	if !swapped {
-		if err := j.trySwap(ctx, tx, swap[0], path); err != nil {
-			return err
-		}
-	}
-	return errTried
-}
-
-// trySwap runs a swap as a part of a trial.
-func (j *job) trySwap(ctx context.Context, tx *sql.Tx, swap action, path string) error {
 	if _, err := tx.ExecContext(ctx, "SET LOCAL search_path = pg_catalog"); err != nil {
 		return err
 	}
 	if err := j.change(ctx, tx, swap); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, path)
-	return err
+	if _, err := tx.ExecContext(ctx, path); err != nil {
+		return err
+	}
+	failures, err := j.attempts(ctx, tx, tries[len(before):])
+	if err != nil {
+		return err
+	}
+	var findings []string
+	for i, failure := range failures {
+		if failure != nil && sqlState(failure) != sqlState(failed[i]) {
+			findings = append(findings, "a trigger fails with the new keys: "+failure.Error()+strings.ReplaceAll("\n"+pgerror.Where(failure), "\n", "\n    "))
+		}
+	}
+	if len(findings) > 0 {
+		return fmt.Errorf("%w\nNothing has changed. Correct the functions so that they work with the new types, such as bigint instead of integer, and repeat the step, or abort", inconsistent(findings))
+	}
+	return errTried
+}
+
+// attempts runs statements, undoes each of them, and returns their errors.
+func (j *job) attempts(ctx context.Context, tx *sql.Tx, statements []string) (failures []error, err error) {
+	for _, s := range statements {
+		failure, err := j.attempt(ctx, tx, s)
+		if err != nil {
+			return nil, err
+		}
+		failures = append(failures, failure)
+	}
+	return failures, nil
 }

@@ -60,14 +60,17 @@ func (e *Examination) rekey(ctx context.Context) error {
 	}
 	now := e.serverNow()
 	detail := fmt.Sprintf("keys of %s: the next step is %s, the last change was %s", keys.String, next.String, distance(changed, now))
+	contracted := next.String == "cleanup"
 	switch {
-	case lost.Valid && next.String != "expand" && next.String != "cleanup" && next.String != "abort":
-		e.add(Warning, "", rekeySchema, detail+"; triggers of rekey on "+lost.String+" are missing or disabled, so rows can have one key alone", "run sortkey rekey backfill and sortkey rekey validate, which restore them")
-	case lost.Valid && next.String == "cleanup":
-		e.add(Warning, "", rekeySchema, detail+"; triggers of rekey on "+lost.String+" are missing or disabled, so rows can have one key alone", "run sortkey rekey cleanup, or sortkey rekey undo, which restores them")
+	case lost.Valid && next.String != "expand" && next.String != "abort": // these steps create or drop the triggers
+		remedy := "run sortkey rekey backfill and sortkey rekey validate, which restore them"
+		if contracted {
+			remedy = "run sortkey rekey cleanup, or sortkey rekey undo, which restores them"
+		}
+		e.add(Warning, "", rekeySchema, detail+"; triggers of rekey on "+lost.String+" are missing or disabled, so rows can have one key alone", remedy)
 	case now.Sub(changed) < longRekey:
 		e.add(OK, "", rekeySchema, detail, "")
-	case next.String == "cleanup":
+	case contracted:
 		e.add(Warning, "", rekeySchema, detail, "run sortkey rekey cleanup, or sortkey rekey undo; until then, each INSERT and DELETE takes some 5 to 30 µs per row more, and old keys are used up")
 	default:
 		e.add(Warning, "", rekeySchema, detail, "run sortkey rekey "+next.String+", or sortkey rekey abort; until then, each INSERT sets both keys")

@@ -842,7 +842,7 @@ SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'w
     WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('');
 SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
     FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace
-    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state')
+    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state', '')
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
     UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
     FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|new_of|old_of|fill)_[0-9]+$';
@@ -1369,10 +1369,10 @@ SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'w
         JOIN pg_attribute a ON a.attrelid = t.oid JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = a.attnum
         LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
         WHERE g.tgisinternal IS NOT true AND t.name || ':' || a.attname IN ('public.customers:id', 'public.orders:id', 'public.orders:customer_id', 'public.log:customer_id', '', 'public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '')) x
-    WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('index public.customers_pkey', 'index public.orders_pkey', 'default value for public.customers.id', 'default value for public.customers.rekey_id', 'sequence public.customers_id_seq', 'default value for public.orders.id', 'default value for public.orders.rekey_id', 'default value for public.orders.customer_id', 'default value for public.orders.rekey_customer_id', 'default value for public.log.customer_id', 'default value for public.log.rekey_customer_id', '');
+    WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('index public.customers_pkey', 'index public.orders_pkey', 'default value for public.customers.id', 'default value for public.customers.rekey_id', 'default value for public.orders.id', 'default value for public.orders.rekey_id', 'default value for public.orders.customer_id', 'default value for public.orders.rekey_customer_id', 'default value for public.log.customer_id', 'default value for public.log.rekey_customer_id', '');
 SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
     FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace
-    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state')
+    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state', '')
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
     UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
     FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|new_of|old_of|fill)_[0-9]+$';
@@ -1466,7 +1466,7 @@ SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'w
         JOIN pg_attribute a ON a.attrelid = t.oid JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = a.attnum
         LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
         WHERE g.tgisinternal IS NOT true AND t.name || ':' || a.attname IN ('public.customers:id', 'public.orders:id', 'public.orders:customer_id', 'public.log:customer_id', '', 'public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '')) x
-    WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('index public.customers_pkey', 'index public.orders_pkey', 'default value for public.customers.id', 'default value for public.customers.rekey_id', 'sequence public.customers_id_seq', 'default value for public.orders.id', 'default value for public.orders.rekey_id', 'default value for public.orders.customer_id', 'default value for public.orders.rekey_customer_id', 'default value for public.log.customer_id', 'default value for public.log.rekey_customer_id', '');
+    WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('index public.customers_pkey', 'index public.orders_pkey', 'default value for public.customers.id', 'default value for public.customers.rekey_id', 'default value for public.orders.id', 'default value for public.orders.rekey_id', 'default value for public.orders.customer_id', 'default value for public.orders.rekey_customer_id', 'default value for public.log.customer_id', 'default value for public.log.rekey_customer_id', '');
 
 -- undo, swap: give the old columns of public.log their names
 -- index "", fill <nil>, objects &{[public.log] [public.log.customer_id] []}
@@ -1906,7 +1906,7 @@ COMMENT ON FUNCTION rekeyed.fill_0() IS 'Keeps both keys of public.customers equ
 -- abort, check: look for other objects in schema rekeyed
 SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
     FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace
-    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state')
+    AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state', '')
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
     UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
     FROM pg_proc p WHERE p.pronamespace = 'rekeyed'::regnamespace AND p.proname !~ '^(new_key|old_key|new_of|old_of|fill)_[0-9]+$';
