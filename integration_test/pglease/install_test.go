@@ -1,6 +1,9 @@
 package pglease
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +30,7 @@ func TestInstall(t *testing.T) {
 					leases.SetMaxOpenConns(2)
 					starting.Go(func() {
 						var err error
-						ids[i], err = nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(leases, pglease.Config{Schema: schema, Install: true}), idtype.SnowflakeConfig{}, nodelease.Options{Wait: time.Minute})
+						ids[i], err = nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(leases, pglease.Config{Schema: schema, Install: true}), idtype.SnowflakeConfig{}, nodelease.Options{Wait: 10 * time.Minute})
 						if err != nil {
 							t.Errorf("instance %d: %v", i, err)
 						}
@@ -51,6 +54,26 @@ func TestInstall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// On a server so slow that an installation takes longer than a claim may, the claim that started
+// it fails, and a later one finds it complete.
+func TestSlowInstall(t *testing.T) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `CREATE FUNCTION slow_down() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.02); END';
+			CREATE EVENT TRIGGER slow ON ddl_command_end EXECUTE FUNCTION slow_down()`)
+		s, p := pglease.New(db.SQL(t), pglease.Config{Install: true}), nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+		var log bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		k, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{TTL: 2 * time.Second, Wait: 2 * time.Minute, Logger: logger})
+		must(t, err)
+		must(t, k.Close())
+		if want := "pglease: install schema"; !strings.Contains(log.String(), want) {
+			t.Errorf("want a claim that failed with %q, got the log:\n%s", want, &log)
+		}
+		must(t, migrations.Check(t.Context(), db.SQL(t), migrations.Config{}))
+	})
 }
 
 // A role that can't create schemas gets an error with both remedies, and nothing is installed. It

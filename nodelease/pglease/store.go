@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sortkey/sortkey/internal/pgerror"
@@ -22,20 +23,24 @@ const DefaultSchema = "sortkey"
 type Config struct {
 	Schema string // as in migrations.Config: [a-z_][a-z0-9_]*, at most 63 bytes; "" means sortkey
 	// Install makes the first claim run migrations.Up, with the default layouts, if the
-	// database has no installation in the schema. Several programs can do so at once. The role
-	// needs CREATE on the database, and owns the installation. Call migrations.Up yourself if
-	// programs have other roles, or IDs other layouts.
+	// database has no installation in the schema. Several programs can do so at once. The
+	// installation may take up to 2 minutes, also if a claim has to end before. The role needs
+	// CREATE on the database, and owns the installation. Call migrations.Up yourself if programs
+	// have other roles, or IDs other layouts.
 	Install bool
 }
 
-// A Store is a [nodelease.Store] in a database. It has no state of its own, so it needs
-// no Close, and a process may have several.
+// A Store is a [nodelease.Store] in a database. Its only state is an installation that runs, so
+// it needs no Close, and a process may have several.
 type Store struct {
 	db      *sql.DB
 	schema  string
 	install bool
 	ours    *regexp.Regexp // matches the schema's name before a dot
 	err     error          // set if the Config is invalid
+
+	mu      sync.Mutex
+	running *installation // nil: none
 }
 
 var _ nodelease.Store = (*Store)(nil)
@@ -66,17 +71,60 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	if err == nil || !s.install || !errors.Is(err, nodelease.ErrMisconfigured) {
 		return c, err
 	}
-	config := migrations.Config{Schema: s.schema}
-	if !errors.Is(migrations.Check(ctx, s.db, config), migrations.ErrNotInstalled) {
-		return c, err
-	}
-	if err := migrations.Up(ctx, s.db, config); err != nil {
-		if pgerror.State(err) == pgerror.InsufficientPrivilege {
-			err = fmt.Errorf("%w; GRANT CREATE ON DATABASE to this role, or run migrations.Up or sortkey migrate up as another role, which then grants this one the privileges in the documentation of pglease: %w", err, nodelease.ErrMisconfigured)
-		}
-		return c, fmt.Errorf("pglease: install schema %q: %w", s.schema, err)
+	if err := s.installed(ctx); err != nil {
+		return nodelease.Claim{}, fmt.Errorf("pglease: install schema %q: %w", s.schema, err)
 	}
 	return s.claim(ctx, p, r)
+}
+
+// maxInstall is the longest time that an installation may take.
+const maxInstall = 2 * time.Minute
+
+// An installation is a call of [migrations.Up].
+type installation struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// installed waits for an installation. On a slow server, one takes longer than a claim may. So
+// it continues when ctx ends, and the next call waits for the same one.
+func (s *Store) installed(ctx context.Context) error {
+	s.mu.Lock()
+	i := s.running
+	if i == nil {
+		i = &installation{done: make(chan struct{})}
+		s.running = i
+		go func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxInstall)
+			defer cancel()
+			i.err = s.up(ctx)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.running = nil
+			close(i.done)
+		}()
+	}
+	s.mu.Unlock()
+	select {
+	case <-i.done:
+		return i.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// up runs migrations.Up if the database has no installation in the schema. Otherwise a claim
+// finds out what is wrong.
+func (s *Store) up(ctx context.Context) error {
+	config := migrations.Config{Schema: s.schema}
+	if !errors.Is(migrations.Check(ctx, s.db, config), migrations.ErrNotInstalled) {
+		return nil
+	}
+	err := migrations.Up(ctx, s.db, config)
+	if pgerror.State(err) == pgerror.InsufficientPrivilege {
+		return fmt.Errorf("%w; GRANT CREATE ON DATABASE to this role, or run migrations.Up or sortkey migrate up as another role, which then grants this one the privileges in the documentation of pglease: %w", err, nodelease.ErrMisconfigured)
+	}
+	return err
 }
 
 func (s *Store) claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
