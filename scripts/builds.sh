@@ -126,13 +126,35 @@ remove_tree() {
 	rm -rf --one-file-system "$1"
 }
 
+# bootstrap SUITE MIRROR DIRECTORY PACKAGE... installs the packages in a new tree. The release experimental is an addition to sid,
+# from which apt takes what sid lacks, and libpq5 for the servers that need a new one.
+bootstrap() {
+	local suite=$1 mirror=$2 tree=$3
+	# Without --force-check-gpg, debootstrap only warns if it has no keys to verify the packages with.
+	local -a make=("$debootstrap" --variant=minbase --force-check-gpg)
+	if [ "$suite" != experimental ]; then
+		"${make[@]}" --include="$(IFS=,; echo "${*:4}")" "$suite" "$tree" "$mirror"
+		return
+	fi
+	"${make[@]}" sid "$tree" "$mirror"
+	echo "deb $mirror experimental main" >"$tree/etc/apt/sources.list.d/experimental.list"
+	pin_experimental >"$tree/etc/apt/preferences.d/experimental"
+	printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d" # installing a package starts no server
+	chmod +x "$tree/usr/sbin/policy-rc.d"
+	mount -t proc proc "$tree/proc" # scripts of packages need it; remove_tree unmounts it if a step fails
+	chroot "$tree" apt-get --quiet -o Acquire::Check-Valid-Until=false update # debootstrap checks signatures, but no dates, either
+	DEBIAN_FRONTEND=noninteractive chroot "$tree" apt-get --quiet --yes --no-install-recommends install "${@:4}"
+	umount "$tree/proc"
+	rm "$tree"/etc/apt/{sources.list.d/experimental.list,preferences.d/experimental} "$tree/usr/sbin/policy-rc.d"
+}
+
 define_postgres_build() {
 	# recipe_of VERSION prints a checksum of everything that determines the image. It covers the functions that build, without
 	# their comments, and scripts/postgres-entrypoint.sh.
 	recipe_of() {
 		{
 			echo "$1 $(debian_suite "$1")"
-			declare -f make_tree trim_tree import_tree
+			declare -f bootstrap pin_experimental make_tree trim_tree import_tree
 			cat "$here/postgres-entrypoint.sh"
 		} | cksum | tr ' ' -
 	}
@@ -144,7 +166,7 @@ define_postgres_build() {
 		local else_do='or give Docker access to a registry, or set DATABASE_URL if one server is enough'
 		[ -n "$(debian_suite "$version")" ] ||
 			die "$EX_UNAVAILABLE" "$need a version that Debian packages, but Debian has no Postgres $version;" \
-				"choose 15, 17 or 18, $else_do"
+				"choose 15, 17, 18 or 19, $else_do"
 		check_debian "$need" "$else_do"
 	}
 
@@ -163,8 +185,7 @@ define_postgres_build() {
 
 	# make_tree VERSION SUITE MIRROR DIRECTORY
 	make_tree() {
-		# Without --force-check-gpg, debootstrap only warns if it has no keys to verify the packages with.
-		"$debootstrap" --variant=minbase --force-check-gpg --include="postgresql-$1" "$2" "$4" "$3"
+		bootstrap "$2" "$3" "$4" "postgresql-$1"
 	}
 
 	# trim_tree VERSION DIRECTORY removes files that a server in a container doesn't need.
@@ -277,8 +298,8 @@ define_debian_build() {
 
 	# make_tree DIRECTORY
 	make_tree() {
-		# Without --force-check-gpg, debootstrap only warns if it has no keys to verify the packages with.
-		"$debootstrap" --variant=minbase --force-check-gpg --include="${packages// /,}" "$suite" "$1" "$mirror"
+		# shellcheck disable=SC2086 # one argument per package
+		bootstrap "$suite" "$mirror" "$1" $packages
 	}
 
 	# trim_tree DIRECTORY removes files that no program needs at run time, and private keys, which must differ between machines.

@@ -301,7 +301,7 @@ CREATE TABLE mallory.revision (); CREATE TABLE mallory.pg_class (); CREATE TABLE
 func settings(target string, parameters ...string) step {
 	return func(w *world) {
 		for _, p := range parameters {
-			w.asRoot("ALTER " + target + " " + p)
+			w.asRoot("ALTER " + target + " " + strings.ReplaceAll(p, "{odd strings}", w.OddStrings()))
 		}
 	}
 }
@@ -322,7 +322,7 @@ func withAttributes(s step) step {
 // names, texts and times mean, and which role acts.
 func TestSettings(t *testing.T) {
 	names := append([]string{"shop.orders", "acts as role {mallory}: run RESET ROLE", "permission denied"}, absent...)
-	unusual := []string{"SET standard_conforming_strings = off", "SET row_security = off", "SET DateStyle = 'SQL, DMY'", "SET IntervalStyle = sql_standard", "SET bytea_output = escape"}
+	unusual := []string{"SET standard_conforming_strings = {odd strings}", "SET row_security = off", "SET DateStyle = 'SQL, DMY'", "SET IntervalStyle = sql_standard", "SET bytea_output = escape"}
 	var traps []trap
 	for _, target := range []string{"DATABASE {db}", "ROLE {admin} IN DATABASE {db}"} {
 		// As a path after pg_catalog, like a schema public in which every role can create objects, and before it.

@@ -382,7 +382,7 @@ func TestUpTx(t *testing.T) {
 				installGone(t, pool, "sortkey")
 				tx, err := pool.BeginTx(ctx, nil)
 				must(t, err)
-				for _, s := range []string{"CREATE SCHEMA shop", "SET LOCAL search_path = shop", "SET LOCAL intervalstyle = iso_8601", "SET LOCAL standard_conforming_strings = off", "SET LOCAL quote_all_identifiers = on"} {
+				for _, s := range []string{"CREATE SCHEMA shop", "SET LOCAL search_path = shop", "SET LOCAL intervalstyle = iso_8601", "SET LOCAL standard_conforming_strings = " + db.OddStrings(), "SET LOCAL quote_all_identifiers = on"} {
 					_, err = tx.ExecContext(ctx, s)
 					must(t, err)
 				}
@@ -390,7 +390,7 @@ func TestUpTx(t *testing.T) {
 				must(t, migrations.UpTx(ctx, tx, c)) // has nothing to do
 				_, err = tx.ExecContext(ctx, "CREATE TABLE orders (id sortkey.snowflake DEFAULT sortkey.next_snowflake(1))")
 				must(t, err)
-				for name, want := range map[string]string{"search_path": "shop", "intervalstyle": "iso_8601", "standard_conforming_strings": "off", "quote_all_identifiers": "on"} {
+				for name, want := range map[string]string{"search_path": "shop", "intervalstyle": "iso_8601", "standard_conforming_strings": db.OddStrings(), "quote_all_identifiers": "on"} {
 					var got string
 					must(t, tx.QueryRowContext(ctx, "SHOW "+name).Scan(&got))
 					if got != want {
@@ -418,7 +418,7 @@ func TestUpTx(t *testing.T) {
 func TestSettings(t *testing.T) {
 	pgtest.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		whole := installWhole(t, db.SQL(t))
-		for _, setting := range []string{"standard_conforming_strings = off", "intervalstyle = iso_8601", "quote_all_identifiers = on", "row_security = off", "search_path = nowhere"} {
+		for _, setting := range []string{"standard_conforming_strings = " + db.OddStrings(), "intervalstyle = iso_8601", "quote_all_identifiers = on", "row_security = off", "search_path = nowhere"} {
 			name, _, _ := strings.Cut(setting, " ")
 			db.Exec(t, "ALTER DATABASE "+db.Name+" SET "+setting)
 			pool := db.SQL(t)

@@ -19,11 +19,13 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// parityOdd are settings that change the input and output of values. They must not
+// parityOdd returns settings that change the input and output of values. They must not
 // affect the functions.
-const parityOdd = `SET DateStyle = 'German, DMY'; SET TimeZone = 'America/St_Johns'; SET IntervalStyle = 'sql_standard'; SET extra_float_digits = -15;
-	SET bytea_output = 'escape'; SET escape_string_warning = off; SET standard_conforming_strings = off;
+func parityOdd(db *pgtest.DB) string {
+	return `SET DateStyle = 'German, DMY'; SET TimeZone = 'America/St_Johns'; SET IntervalStyle = 'sql_standard'; SET extra_float_digits = -15;
+	SET bytea_output = 'escape'; SET standard_conforming_strings = ` + db.OddStrings() + `;
 	SET plpgsql.variable_conflict = 'use_column'; SET search_path = ''`
+}
 
 // parityConfigs are the tested installations. They have layouts of various widths,
 // with times from the years 1697 to 2242, for which SQL has a separate expression, and
@@ -319,7 +321,7 @@ func TestParity(t *testing.T) {
 	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
 		formats := parityInstall(t, db, pgtest.Scaled(2, len(parityConfigs)))
 		conn, odd := db.Conn(t), db.Conn(t)
-		exec(t, odd, parityOdd)
+		exec(t, odd, parityOdd(db))
 		for _, f := range formats {
 			n := pgtest.Scaled(500, 2000)
 			if f.schema == migrations.DefaultSchema {

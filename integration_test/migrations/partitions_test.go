@@ -832,7 +832,7 @@ func TestPartitionsInvalid(t *testing.T) {
 func TestPartitionsNames(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
 		for _, setting := range []string{"datestyle = 'SQL, DMY'", "timezone = 'America/New_York'", "search_path = ''", "intervalstyle = 'iso_8601'",
-			"default_transaction_isolation = 'repeatable read'", "standard_conforming_strings = off"} {
+			"default_transaction_isolation = 'repeatable read'", "standard_conforming_strings = " + db.OddStrings()} {
 			db.Exec(t, "alter database "+db.Name+" set "+setting)
 		}
 		db.pool = db.SQL(t) // with these settings

@@ -239,7 +239,7 @@ func TestHostileCaller(t *testing.T) {
 				fails(t, session, "P0001", bait, "trapped "+name)
 			}
 			for _, settings := range []string{"", `SET TimeZone = 'Pacific/Kiritimati'; SET DateStyle = 'SQL, DMY'; SET IntervalStyle = 'iso_8601'; SET bytea_output = 'escape';
-				SET standard_conforming_strings = off; SET transform_null_equals = on; SET extra_float_digits = -15; SET array_nulls = off; SET quote_all_identifiers = on;
+				SET standard_conforming_strings = ` + db.OddStrings() + `; SET transform_null_equals = on; SET extra_float_digits = -15; SET array_nulls = off; SET quote_all_identifiers = on;
 				SET default_transaction_isolation = 'serializable'; SET check_function_bodies = off; SET plan_cache_mode = force_generic_plan; SET from_collapse_limit = 1;
 				SET backslash_quote = off; SET lc_time = 'C'; SET xmlbinary = 'hex'; SET enable_seqscan = off`} {
 				exec(t, session, settings)

@@ -147,6 +147,8 @@ func storm(t *testing.T, db *pgtest.DB, schema string) {
 		}
 		return "failed", err
 	})
+	defer kills.stop.Store(true) // also if the test fails
+	defer load.stop.Store(true)
 	time.Sleep(duration)
 	load.await(t, "at least 300 statements succeed and 100 are canceled, and 20 sessions are terminated", func() bool {
 		return load.count("inserted") >= 300 && load.count("canceled") >= 100 && load.count("terminated") >= 20

@@ -25,7 +25,7 @@ func TestUUID7(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, parityTry)
 		conn, odd := db.Conn(t), db.Conn(t)
-		exec(t, odd, parityOdd)
+		exec(t, odd, parityOdd(db))
 		r := rand.New(rand.NewPCG(1, 2))
 		var ids []idtype.UUID
 		for _, s := range []string{"00000000-0000-0000-0000-000000000000", "00000000-0000-7000-8000-000000000000", "ffffffff-ffff-7fff-bfff-ffffffffffff",

@@ -171,7 +171,7 @@ func TestOddNamesAndSettings(t *testing.T) {
 		for _, pool := range []*sql.DB{j.pool, others} {
 			pool.SetMaxOpenConns(1)
 		}
-		_, err := others.ExecContext(t.Context(), "SET lock_timeout = 4321; SET standard_conforming_strings = off; SET quote_all_identifiers = on")
+		_, err := others.ExecContext(t.Context(), "SET lock_timeout = 4321; SET quote_all_identifiers = on; SET standard_conforming_strings = "+j.db.OddStrings())
 		must(t, err)
 		for _, step := range append(steps[:3:3], rekey.StepAbort) {
 			j.pool, others = others, j.pool
@@ -183,6 +183,6 @@ func TestOddNamesAndSettings(t *testing.T) {
 		}
 		var settings string
 		must(t, changed.QueryRowContext(t.Context(), "SELECT current_setting('search_path') || ' ' || current_setting('lock_timeout') || ' ' || current_setting('max_parallel_workers_per_gather') || ' ' || current_setting('standard_conforming_strings')").Scan(&settings))
-		want(t, "the settings", settings, `"$user", public 4321ms 2 off`)
+		want(t, "the settings", settings, `"$user", public 4321ms 2 `+j.db.OddStrings())
 	})
 }

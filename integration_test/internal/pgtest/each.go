@@ -159,6 +159,15 @@ type DB struct {
 	server *running
 }
 
+// OddStrings is the value of the setting standard_conforming_strings that gives a backslash another
+// meaning: off. Since Postgres 19, the setting is always on.
+func (db *DB) OddStrings() string {
+	if db.Version >= "19" {
+		return "on"
+	}
+	return "off"
+}
+
 // databasePrefix is the prefix of the names of pgtest's databases.
 const databasePrefix = "sortkey_test_"
 

@@ -16,6 +16,7 @@ func TestChoose(t *testing.T) {
 		{"15 17 18", "17 18", "15", "18"},
 		{"18 15", "18", "15", "18"},
 		{"15", "17", "15", "17"},
+		{"15 19", "17", "15 19", "19"},
 		{"15 16", "17", "15 16", "16"},
 	} {
 		partman, without := choosePartman(strings.Fields(c.asked))
