@@ -97,8 +97,12 @@ func TestStorage(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		lines(t, conn, "SET timezone = 'UTC'")
-		for _, p := range docs.SQL(t, "storage", "tables", "look", "find", "refused", "view", "statistics", "text", "measure") {
-			if p.Name == "measure" {
+		for _, p := range docs.SQL(t, "storage", "tables", "look", "find", "refused", "view", "statistics", "text", "virtual", "stored", "measure") {
+			if p.Name == "virtual" {
+				if db.Version >= "18" {
+					checkVirtual(t, db, conn, p.SQL)
+				}
+			} else if p.Name == "measure" {
 				if !pgtest.Thorough() {
 					continue // it takes most of the time
 				}
@@ -110,8 +114,33 @@ func TestStorage(t *testing.T) {
 				t.Errorf("%s: expected the output in the page\n%sgot\n%s", p.Name, p.Output, got)
 			}
 		}
+		has(t, "created_at", lines(t, conn, "SELECT created_at = sortkey.snowflake_time(id) FROM orders"), "t")
 		has(t, "the statistics target", lines(t, conn, "SELECT attstattarget FROM pg_attribute WHERE attrelid = 'customers'::regclass AND attname = 'id'"), "500")
 	})
+}
+
+// checkVirtual runs the statements that add a virtual column created_at, for each format.
+func checkVirtual(t *testing.T, db *pgtest.DB, conn *pgx.Conn, statements string) {
+	t.Helper()
+	for _, f := range []struct{ name, column, call string }{
+		{"snowflake", "bigint", "next_snowflake(1021)"}, {"uid60", "bigint", "next_uid60()"}, {"spread64", "bigint", "next_spread64(1021)"},
+		{"sno", "uuid", "next_sno(1021)"}, {"uuid7", "uuid", "next_uuid7()"},
+	} {
+		sql := strings.NewReplacer("snowflake_time(bigint)", f.name+"_time("+f.column+")", "bigint PRIMARY KEY", f.column+" PRIMARY KEY DEFAULT sortkey."+f.call).Replace(statements)
+		lines(t, conn, "DROP TABLE IF EXISTS payments;"+sql)
+		type Payment struct {
+			Amount    int64
+			CreatedAt time.Time `gorm:"->;-:migration"`
+		}
+		g := db.GORM(t, nil)
+		must(t, g.Create(&Payment{Amount: 1}).Error)
+		has(t, f.name, lines(t, conn, fmt.Sprintf("SELECT created_at = sortkey.%s_time(id), created_at > now() - interval '1 hour' FROM payments", f.name)), "t|t")
+		var p Payment
+		must(t, g.First(&p, "amount = 1").Error)
+		if p.CreatedAt.IsZero() {
+			t.Errorf("%s: GORM didn't read created_at", f.name)
+		}
+	}
 }
 
 // checkSizes compares the sizes of tables. They may differ by a byte between
