@@ -56,7 +56,7 @@ demo: ## run the quickstart on DATABASE_URL, a Postgres container, local server 
 test: ## unit tests, and the integration tests that fail first, on one Postgres: 5 minutes, or 2 with a build cache
 	@$(call report,run -short $(FIRST:%=./integration_test/%) ./... $(NESTED:%=./%/...);)
 
-test-all: ## all tests; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
+test-all: ## all tests; POSTGRES_VERSIONS="15 17 19" selects containers, DATABASE_URL a server
 	@# Get images while the unit tests run. Integration tests wait for missing images and report the wait.
 	@[[ -n "$$DATABASE_URL" ]] || { scripts/image tests >/dev/null 2>&1 & trap "kill $$! 2>/dev/null || :" EXIT; }; \
 	$(MAKE) --no-print-directory unit && $(MAKE) --no-print-directory integration
