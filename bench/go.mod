@@ -15,6 +15,7 @@ require (
 	github.com/sortkey/sortkey/rekey v0.0.0-00010101000000-000000000000
 	github.com/vgarvardt/pgx-google-uuid/v5 v5.6.0
 	go.jetify.com/typeid v1.3.0
+	go.jetify.com/typeid/v2 v2.0.0-alpha.3
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/sync v0.24.0
 	gorm.io/driver/postgres v1.6.3

@@ -15,6 +15,7 @@ import (
 	"github.com/segmentio/ksuid"
 	"github.com/sony/sonyflake/v2"
 	"go.jetify.com/typeid"
+	typeid2 "go.jetify.com/typeid/v2"
 
 	"github.com/sortkey/sortkey/idtype"
 )
@@ -58,12 +59,13 @@ var (
 	peerGoogle    = subject{"google/uuid", time.Millisecond, 0, 2048, openGoogle}
 	peerGofrs     = subject{"gofrs/uuid", time.Millisecond, 0, 2048, openGofrs}
 	peerTypeID    = subject{"jetify/typeid", 4 * time.Millisecond, 0, 2048, openTypeID}
+	peerTypeID2   = subject{"jetify/typeid/v2", 4 * time.Millisecond, 0, 2048, openTypeID2}
 	peerKSUID     = subject{"segmentio/ksuid", time.Millisecond, 0, 2048, openKSUID}
 	peerBwmarrin  = subject{"bwmarrin/snowflake", time.Millisecond, 4096, 2048, openBwmarrin}
 	peerSonyflake = subject{"sony/sonyflake", 10 * time.Millisecond, 256, 128, openSonyflake}
 
 	cappedPeers = []subject{peerBwmarrin, peerSonyflake}
-	peers       = append([]subject{peerXID, peerULID, peerGoogle, peerGofrs, peerTypeID, peerKSUID}, cappedPeers...)
+	peers       = append([]subject{peerXID, peerULID, peerGoogle, peerGofrs, peerTypeID, peerTypeID2, peerKSUID}, cappedPeers...)
 
 	// minters are all subjects.
 	minters = slices.Concat([]subject{clockNow, clockSince}, formats, peers)
@@ -190,6 +192,12 @@ func openGofrs(idtype.Options) (minter, error) {
 func openTypeID(idtype.Options) (minter, error) {
 	return minter{next: func(n int) error {
 		return repeat(n, func() (rowTypeID, error) { return typeid.New[rowTypeID]() })
+	}}, nil
+}
+
+func openTypeID2(idtype.Options) (minter, error) {
+	return minter{next: func(n int) error {
+		return repeat(n, func() (typeid2.TypeID, error) { return typeid2.Generate("row") })
 	}}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/xid"
 	"github.com/segmentio/ksuid"
 	"go.jetify.com/typeid"
+	typeid2 "go.jetify.com/typeid/v2"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/idtype/seal"
@@ -39,6 +40,7 @@ var (
 	googleID     = must(google.NewV7())
 	gofrsID      = must(gofrs.NewV7AtTime(when))
 	typeID       = must(typeid.FromUUID[rowTypeID](googleText))
+	typeID2      = must(typeid2.FromUUID("row", googleText))
 	ksuidID      = must(ksuid.NewRandomWithTime(when))
 	bwmarrinID   = bwmarrin.ParseInt64(snowflakeID.Int64())
 
@@ -262,6 +264,11 @@ func BenchmarkString(b *testing.B) {
 			sink = typeID.String()
 		}
 	})
+	measure(b, "jetify/typeid/v2", func(b *testing.B) {
+		for b.Loop() {
+			sink = typeID2.String()
+		}
+	})
 	measure(b, "segmentio/ksuid", func(b *testing.B) {
 		for b.Loop() {
 			sink = ksuidID.String()
@@ -364,6 +371,11 @@ func BenchmarkParse(b *testing.B) {
 	measure(b, "jetify/typeid", func(b *testing.B) {
 		for b.Loop() {
 			_, _ = typeid.Parse[rowTypeID](typeIDText)
+		}
+	})
+	measure(b, "jetify/typeid/v2", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = typeid2.Parse(typeIDText)
 		}
 	})
 	measure(b, "segmentio/ksuid", func(b *testing.B) {

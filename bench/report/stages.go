@@ -9,7 +9,7 @@ echo "# go: $(go env GOVERSION)"
 echo "# cores: $(getconf _NPROCESSORS_ONLN)"
 echo "# system: $(. /etc/os-release; echo $PRETTY_NAME), $(uname -srm)"
 echo "# peers: $(go list -m -f '{{.Path}} {{.Version}}' github.com/bwmarrin/snowflake github.com/gofrs/uuid/v5 github.com/google/uuid \
-	github.com/oklog/ulid/v2 github.com/rs/xid github.com/segmentio/ksuid github.com/sony/sonyflake/v2 go.jetify.com/typeid github.com/jackc/pgx/v5 \
+	github.com/oklog/ulid/v2 github.com/rs/xid github.com/segmentio/ksuid github.com/sony/sonyflake/v2 go.jetify.com/typeid go.jetify.com/typeid/v2 github.com/jackc/pgx/v5 \
 	github.com/vgarvardt/pgx-google-uuid/v5 gorm.io/gorm gorm.io/driver/postgres | paste -sd, - | sed 's/,/, /g')"
 `
 
