@@ -37,6 +37,8 @@ NEWEST_GO := go1.27.3
 MODULES := . bench cmd/sortkey examples integration_test metrics nodelease/zklease rekey
 # The modules that users import or install, beside the root.
 NESTED := cmd/sortkey metrics nodelease/zklease rekey
+# Of the binaries of the command.
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 # Compilers, the linter and tests collect garbage half as often: it took a tenth of their time.
 # The linter takes up to 5 GB.
@@ -45,7 +47,7 @@ lint test unit integration newest: export GOGC ?= 200
 # fifty of them.
 unit integration: export GORACE ?= atexit_sleep_ms=100
 
-.PHONY: help demo test test-all lint vuln unit integration newest fuzz soak load bench docs api tidy clean
+.PHONY: help demo test test-all lint vuln unit integration newest fuzz soak load bench docs binaries api tidy clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -150,6 +152,14 @@ endif
 
 docs: ## update the generated parts of README.md and docs: code, figures, drawings
 	$(TOOLS) go run ./docs
+
+binaries: ## build the command for five platforms, with checksums, in .bin/release
+	@rm -rf .bin/release && mkdir -p .bin/release
+	@for platform in $(PLATFORMS); do \
+		name=sortkey_$${platform/\//_}; program=sortkey; [[ $$platform != windows/* ]] || program=sortkey.exe; echo "$$name"; \
+		(cd cmd/sortkey && CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -ldflags=-s -o ../../.bin/release/$$name/$$program .) && \
+		cp LICENSE .bin/release/$$name && tar -C .bin/release -czf .bin/release/$$name.tar.gz $$name && rm -r .bin/release/$$name || exit 1; done
+	@cd .bin/release && shasum -a 256 *.tar.gz >SHA256SUMS
 
 api: ## compare the exported API with the last release
 	scripts/api
