@@ -31,7 +31,7 @@ FUZZ_TARGETS = grep -rE --include=*_test.go '^func Fuzz[A-Z]' . | sed -E 's,^\./
 LOAD_TIME := 90s
 COUNT := 1
 # uuidv7() needs Postgres 18.
-BENCH_SERVER = POSTGRES_VERSION=$(or $(POSTGRES_VERSION),18) scripts/with-postgres --or-none
+BENCH_SERVER = $(if $(DATABASE_URL),,BENCH_OWN_SERVERS=1) POSTGRES_VERSION=$(or $(POSTGRES_VERSION),18) scripts/with-postgres --or-none
 # Beside the version in go.mod, which is the oldest supported one.
 NEWEST_GO := go1.27.3
 MODULES := . bench cmd/sortkey examples integration_test metrics nodelease/zklease rekey

@@ -43,6 +43,7 @@ func newKeys(tb testing.TB, start time.Time, pace int) []figures.Key {
 		figures.UUID(tb, figures.Paced(start, pace)),
 		figures.GoogleV4,
 		figures.UUIDv7,
+		{Name: "next_snowflake", Column: "bigint default " + schema + ".next_snowflake()"},
 		figures.GoogleV7,
 		figures.ULID,
 		figures.XID,
@@ -130,13 +131,19 @@ func BenchmarkGrow(b *testing.B) {
 				b.ReportMetric(float64(last.rows)/last.took.Seconds(), "last-rows/s")
 				var took time.Duration
 				var wal float64
+				var images int64
 				for _, total := range after {
+					images += grown[place{k.Name, total}].images
 					took += grown[place{k.Name, total}].took
 					wal += grown[place{k.Name, total}].wal
 				}
 				b.ReportMetric(float64(*rows), "rows")
 				b.ReportMetric(float64(*rows)/took.Seconds(), "rows/s")
 				b.ReportMetric(wal/1e6, "wal-MB")
+				b.ReportMetric(wal/float64(*rows), "wal-B/row")
+				b.ReportMetric(float64(images)/float64(*rows), "images/row")
+				b.ReportMetric(last.density, "leaf-%")
+				b.ReportMetric(last.newest, "newest-pages")
 			})
 		})
 	}
@@ -153,8 +160,13 @@ type figure struct {
 	rows         int // inserted in the step
 	took         time.Duration
 	wal          float64
+	images       int64 // full pages in the log
 	hit, read    int64 // blocks of the index
 	index, table int64
+
+	// After the last step:
+	density float64 // of the leaf pages of the index, in percent; 0 without pgstattuple
+	newest  float64 // pages that reading the newest 1,000 rows by their keys accesses
 }
 
 func (f figure) report(b *testing.B) {
@@ -163,6 +175,7 @@ func (f figure) report(b *testing.B) {
 	b.ReportMetric(float64(f.index)/1e6, "index-MB")
 	b.ReportMetric(float64(f.table)/1e6, "table-MB")
 	b.ReportMetric(f.wal/1e6, "wal-MB")
+	b.ReportMetric(float64(f.images)/float64(f.rows), "images/row")
 	if all := f.hit + f.read; all > 0 {
 		b.ReportMetric(100*float64(f.hit)/float64(all), "hit-%")
 	}
@@ -214,7 +227,60 @@ func (s *server) grow(b *testing.B, keys []figures.Key, after []int) map[place]f
 		}
 		had = total
 	}
+	s.Exec(b, "vacuum") // so that reading writes no hints
+	for _, k := range keys {
+		last := place{k.Name, had}
+		f := took[last]
+		f.density, f.newest = s.density(b, k), s.newest(b, k)
+		took[last] = f
+	}
 	return took
+}
+
+// density returns how full the leaf pages of an index are, in percent, or 0 if the role can't install
+// the extension pgstattuple.
+func (s *server) density(b *testing.B, k figures.Key) (percent float64) {
+	b.Helper()
+	if _, err := s.Conn.Exec(b.Context(), "create extension if not exists pgstattuple"); err != nil {
+		return 0
+	}
+	if err := s.Conn.QueryRow(b.Context(), "select avg_leaf_density from pgstatindex($1::text)", table(k)+"_pkey").Scan(&percent); err != nil {
+		b.Fatal(err)
+	}
+	return percent
+}
+
+// newest returns the number of pages of index and table that a query for the 1,000 rows that were
+// inserted last accesses.
+func (s *server) newest(b *testing.B, k figures.Key) float64 {
+	b.Helper()
+	var ids, list string
+	if err := s.Conn.QueryRow(b.Context(), fmt.Sprintf("select array_agg(id)::text, pg_typeof(array_agg(id))::text from (select id from %s order by ctid desc limit 1000) s", table(k))).
+		Scan(&ids, &list); err != nil {
+		b.Fatal(err)
+	}
+	var plan []struct {
+		Plan struct {
+			Hit  float64 `json:"Shared Hit Blocks"`
+			Read float64 `json:"Shared Read Blocks"`
+		}
+	}
+	if err := s.Conn.QueryRow(b.Context(), fmt.Sprintf("explain (analyze, buffers, format json) select customer, total from %s where id = any('%s'::%s)", table(k), ids, list)).
+		Scan(&plan); err != nil {
+		b.Fatal(err)
+	}
+	return plan[0].Plan.Hit + plan[0].Plan.Read
+}
+
+// images returns the number of full pages that the server has ever written to its write-ahead log.
+func (s *server) images(b *testing.B) (n int64) {
+	b.Helper()
+	// Otherwise the session reports its statistics up to a second later.
+	s.Exec(b, "select pg_stat_force_next_flush()")
+	if err := s.Conn.QueryRow(b.Context(), "select wal_fpi from pg_stat_wal").Scan(&n); err != nil {
+		b.Fatal(err)
+	}
+	return n
 }
 
 // step inserts rows until the table has to rows.
@@ -226,7 +292,7 @@ func (s *server) step(b *testing.B, k figures.Key, from, to int) (f figure, err 
 	if err != nil {
 		return f, err
 	}
-	wal := s.WAL(b)
+	wal, images := s.WAL(b), s.images(b)
 	start := time.Now()
 	err = s.Copy(b.Context(), table(k), k, to-from, []string{"customer", "total"}, func(i int, row []any) {
 		row[0], row[1] = int64((from+i)%100_000), int32(i%1000)
@@ -235,7 +301,7 @@ func (s *server) step(b *testing.B, k figures.Key, from, to int) (f figure, err 
 	if err != nil {
 		return f, err
 	}
-	f.wal = s.WAL(b) - wal
+	f.wal, f.images = s.WAL(b)-wal, s.images(b)-images
 	if f.hit, f.read, err = s.blocks(b.Context(), k); err != nil {
 		return f, err
 	}

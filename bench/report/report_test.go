@@ -128,7 +128,7 @@ func TestMeasure(t *testing.T) {
 	t.Setenv("DATABASE_URL", "")
 	had := stages
 	t.Cleanup(func() { stages = had })
-	stages = []stage{{"some", ".", "Some", false, "", "-benchtime 1x"}, {"broken", ".", "Broken", false, "", ""}, {"server", ".", "Broken", true, "", ""}}
+	stages = []stage{{"some", ".", "Some", false, false, "", "-benchtime 1x"}, {"broken", ".", "Broken", false, false, "", ""}, {"server", ".", "Broken", true, false, "", ""}}
 	source := "package a\n\nimport \"testing\"\n\nfunc BenchmarkSome(*testing.B) {}\nfunc BenchmarkBroken(b *testing.B) { b.Fatal(`why`) }\n"
 	if err := errors.Join(write("go.mod", "module a\n"), write("a_test.go", source)); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+)
 
 // environment prints the facts of a run: the date, the machine and the versions.
 const environment = `echo "# date: $(date -u +%F)"
@@ -19,6 +22,7 @@ type stage struct {
 	folder  string // of the package
 	pattern string
 	server  bool   // whether it needs a server
+	durable bool   // whether that is a server of its own with fsync, unless DATABASE_URL is the user's
 	full    string // flags of a full run
 	quick   string // flags of a quick run
 }
@@ -29,7 +33,11 @@ func (s stage) command(quick bool) string {
 	if quick {
 		flags = s.quick
 	}
-	return fmt.Sprintf("go test %s -timeout 60m -run '^$' -bench '%s' %s", s.folder, s.pattern, flags)
+	prefix := ""
+	if s.durable && os.Getenv("BENCH_OWN_SERVERS") != "" { // set by the Makefile
+		prefix = "env -u DATABASE_URL scripts/with-postgres --durable "
+	}
+	return prefix + fmt.Sprintf("go test %s -timeout 60m -run '^$' -bench '%s' %s", s.folder, s.pattern, flags)
 }
 
 // stages measure all figures of the pages. On two cores a full run takes about 18
@@ -37,21 +45,21 @@ func (s stage) command(quick bool) string {
 // a median within each run. Benchmarks with -benchtime 1x run once, or have their own
 // flags for the duration.
 var stages = []stage{
-	{"generating one ID", "./bench", "Next$|NextParallel", false, "-benchtime 300ms -count 5", "-benchtime 20ms -count 2"},
-	{"generating in bulk", "./bench", "Fill", false, "-benchtime 200ms -count 5", "-benchtime 40ms -count 3"},
-	{"generating at the cap", "./bench", "AtCap", false, "-benchtime 1x -count 2 -captime 1s", "-benchtime 1x -captime 100ms"},
-	{"generating under a lease", "./bench", "Lease", false, "-benchtime 500ms -count 5", "-benchtime 40ms -count 3"},
-	{"text", "./bench", "AppendText|String|Parse|Compare|ScanValue|Seal|Unseal", false, "-benchtime 100ms -count 5", "-benchtime 10ms -count 2"},
-	{"pgx: encoding and scanning", "./bench/pgx", "(Encode|Scan)$/format=binary/kind=(uuid|bigint)(-pointer)?$/^type=[^,]*(,plain)?$", false, "-benchtime 150ms -count 3", "-benchtime 20ms"},
-	{"pgx: slices", "./bench/pgx", "(EncodeSlice|ScanSlice)$/kind=(uuid|bigint)$/^type=[^*,]*(,plain)?$", false, "-benchtime 150ms -count 3", "-benchtime 20ms"},
-	{"pgx: rows and COPY", "./bench/pgx", "Benchmark(Rows|CopyFrom)$/kind=(uuid|bigint)$/^type=[^,]*(,plain)?$", true, "-benchtime 400ms -count 2", "-benchtime 30ms"},
-	{"GORM: setting keys", "./bench/gorm", "Callback/generator=free$/rows=/by=plugin$", false, "-benchtime 300ms -count 5", "-benchtime 20ms"},
-	{"GORM: Create", "./bench/gorm", "Postgres/client=codec", true, "-benchtime 1s -count 3", "-benchtime 50ms"},
-	{"primary keys", "./bench/insert", "Insert|Copy", true, "-benchtime 1x -rows 1000000", "-benchtime 1x -rows 60000"},
-	{"one row per INSERT", "./bench/insert", "Default", true, "-benchtime 700ms -count 2", "-benchtime 50ms"},
-	{"growing tables", "./bench/grow", "Grow", true, "-benchtime 1x -steps 10" + growing, "-benchtime 1x -rows 50000 -steps 5" + growing},
-	{"windows of time", "./bench/window", "Window", true, "-benchtime 200ms -count 3 -rows 1000000", "-benchtime 20ms -rows 50000"},
+	{"generating one ID", "./bench", "Next$|NextParallel", false, false, "-benchtime 300ms -count 5", "-benchtime 20ms -count 2"},
+	{"generating in bulk", "./bench", "Fill", false, false, "-benchtime 200ms -count 5", "-benchtime 40ms -count 3"},
+	{"generating at the cap", "./bench", "AtCap", false, false, "-benchtime 1x -count 2 -captime 1s", "-benchtime 1x -captime 100ms"},
+	{"generating under a lease", "./bench", "Lease", false, false, "-benchtime 500ms -count 5", "-benchtime 40ms -count 3"},
+	{"text", "./bench", "AppendText|String|Parse|Compare|ScanValue|Seal|Unseal", false, false, "-benchtime 100ms -count 5", "-benchtime 10ms -count 2"},
+	{"pgx: encoding and scanning", "./bench/pgx", "(Encode|Scan)$/format=binary/kind=(uuid|bigint)(-pointer)?$/^type=[^,]*(,plain)?$", false, false, "-benchtime 150ms -count 3", "-benchtime 20ms"},
+	{"pgx: slices", "./bench/pgx", "(EncodeSlice|ScanSlice)$/kind=(uuid|bigint)$/^type=[^*,]*(,plain)?$", false, false, "-benchtime 150ms -count 3", "-benchtime 20ms"},
+	{"pgx: rows and COPY", "./bench/pgx", "Benchmark(Rows|CopyFrom)$/kind=(uuid|bigint)$/^type=[^,]*(,plain)?$", true, false, "-benchtime 400ms -count 2", "-benchtime 30ms"},
+	{"GORM: setting keys", "./bench/gorm", "Callback/generator=free$/rows=/by=plugin$", false, false, "-benchtime 300ms -count 5", "-benchtime 20ms"},
+	{"GORM: Create", "./bench/gorm", "Postgres/client=codec", true, false, "-benchtime 1s -count 3", "-benchtime 50ms"},
+	{"primary keys", "./bench/insert", "Insert|Copy", true, false, "-benchtime 1x -rows 1000000", "-benchtime 1x -rows 60000"},
+	{"one row per INSERT", "./bench/insert", "Default", true, false, "-benchtime 700ms -count 2", "-benchtime 50ms"},
+	{"growing tables", "./bench/grow", "Grow", true, true, "-benchtime 1x -steps 10" + growing, "-benchtime 1x -rows 50000 -steps 5" + growing},
+	{"windows of time", "./bench/window", "Window", true, false, "-benchtime 200ms -count 3 -rows 1000000", "-benchtime 20ms -rows 50000"},
 }
 
 // growing leaves out keys that differ from Snowflake in no figure.
-const growing = " -keys bigserial,Snowflake,Spread64,Sno,UUID,google-v4,uuidv7,google-v7,ulid-text,xid-text"
+const growing = " -keys bigserial,Snowflake,Spread64,Sno,UUID,google-v4,uuidv7,next_snowflake,google-v7,ulid-text,xid-text"

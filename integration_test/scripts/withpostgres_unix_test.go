@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/moby/moby/client"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
@@ -303,4 +304,28 @@ func kill(t *testing.T, cmd *exec.Cmd, selected func(command string) bool) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	_ = cmd.Wait()
+}
+
+// By default, a crash of the machine can lose the data of the server. With --durable, it can't.
+func TestDurable(t *testing.T) {
+	pgtest.NeedsContainers(t)
+	for _, c := range []struct{ option, want string }{{"--", "off off off"}, {"--durable", "on on on"}} {
+		cmd := withPostgres(t, []string{"TMPDIR=" + folder(t)}, c.option, "sh", "-c", "echo $DATABASE_URL; exec cat")
+		in, err := cmd.StdinPipe()
+		pgtest.Must(t, err)
+		out, err := cmd.StdoutPipe()
+		pgtest.Must(t, err)
+		pgtest.Must(t, cmd.Start())
+		url, err := bufio.NewReader(out).ReadString('\n')
+		pgtest.Must(t, err)
+		conn, err := pgx.Connect(t.Context(), strings.TrimSpace(url))
+		pgtest.Must(t, err)
+		got := pgtest.Value[string](t, conn, "SELECT concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'))")
+		if got != c.want {
+			t.Errorf("%s: expected the settings %s, got %s", c.option, c.want, got)
+		}
+		pgtest.Must(t, conn.Close(t.Context()))
+		in.Close()
+		pgtest.Must(t, cmd.Wait())
+	}
 }
