@@ -31,7 +31,7 @@ text{font:14px system-ui,-apple-system,"Segoe UI","DejaVu Sans",Helvetica,Arial,
 </style>
 `
 
-// drawings returns the drawings of the formats by file name.
+// drawings returns the drawings of the pages by file name.
 func drawings() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, f := range formats() {
@@ -44,6 +44,7 @@ func drawings() (map[string][]byte, error) {
 		}
 		files[filepath.Join("docs", "images", "layout-"+strings.ToLower(f.name)+".svg")] = []byte(f.draw(fields))
 	}
+	files[filepath.Join("docs", "images", "rekey.svg")] = []byte(drawRekey())
 	return files, nil
 }
 
