@@ -5,9 +5,9 @@
 //	report, err := e.Run(ctx)
 //
 // Each fault is a [Finding] of a [Rule] with a stable ID, such as node-unreserved. A rule is
-// one file: its SQL, its limits, its texts. The commands doctor, migrate check, nodes list and
-// partitions list, and the metrics of a database, print the findings of these rules, and have
-// none of their own.
+// one variable: its SQL, its limits, its texts. The files rules_….go have the rules by area, in the
+// order of the report. The commands doctor, migrate check, nodes list and partitions list, and
+// the metrics of a database, print the findings of these rules, and have none of their own.
 //
 // The package also has the queries on which several rules rely, and which the commands print
 // as tables: [Examination.Pools], [Examination.Numbers] and [Examination.ManagedTables].
