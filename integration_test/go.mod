@@ -5,11 +5,9 @@ go 1.26.0
 require (
 	entgo.io/ent v0.14.5
 	github.com/99designs/gqlgen v0.17.98
-	github.com/Masterminds/squirrel v1.5.4
 	github.com/bufbuild/protocompile v0.14.1
 	github.com/cloudwego/hertz v0.10.4
 	github.com/creack/pty v1.1.24
-	github.com/go-jet/jet/v2 v2.14.1
 	github.com/go-playground/form/v4 v4.2.1
 	github.com/go-viper/mapstructure/v2 v2.5.0
 	github.com/go-zookeeper/zk v1.0.4
@@ -55,7 +53,6 @@ require (
 	github.com/bytedance/sonic v1.15.0 // indirect
 	github.com/bytedance/sonic/loader v0.5.0 // indirect
 	github.com/cloudwego/base64x v0.1.6 // indirect
-	github.com/georgysavva/scany/v2 v2.1.4 // indirect
 	github.com/go-openapi/inflect v0.19.0 // indirect
 	github.com/go-openapi/jsonpointer v0.19.5 // indirect
 	github.com/go-openapi/jsonreference v0.19.6 // indirect
@@ -72,8 +69,6 @@ require (
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/klauspost/cpuid/v2 v2.3.0 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
-	github.com/lann/builder v0.0.0-20180802200727-47ae307949d0 // indirect
-	github.com/lann/ps v0.0.0-20150810152359-62de8c46ede0 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
 	github.com/mitchellh/copystructure v1.2.0 // indirect

@@ -2,7 +2,7 @@
 //
 // # What it shows
 //
-//   - queries_test.go: sqlx, scany, squirrel and jet insert rows, and read them by keys
+//   - queries_test.go: sqlx inserts rows, and reads them by keys
 //   - bun_test.go: models of bun, the columns that bun creates, and nullable keys
 //   - binding_test.go: oapi-codegen, gorilla/schema, go-querystring, mapstructure and swag read
 //     and write IDs in parameters and documents
@@ -21,7 +21,7 @@
 //
 // # Running
 //
-//	go test ./frameworks -run TestQueries/jet            # on a container of Postgres 17
+//	go test ./frameworks -run TestQueries                # on a container of Postgres 17
 //	go test ./frameworks -run TestSwag                   # without Postgres
 //	go test ./frameworks/ent                             # generates and runs
 //	DATABASE_URL=postgres://me@localhost/db go test ./frameworks -run TestBun

@@ -1,10 +1,7 @@
-// Package queries has recipes for libraries that run SQL: sqlx, scany, squirrel and go-jet.
-// They insert rows and read them by a key and by a slice of keys.
+// Package queries has a recipe for sqlx, which inserts rows and reads them by a key and by a slice of keys.
 package queries
 
-import (
-	"github.com/sortkey/sortkey/examples/frameworks/key"
-)
+import "github.com/sortkey/sortkey/examples/frameworks/key"
 
 // A Customer is a row of the table customers.
 type Customer struct {
