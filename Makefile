@@ -142,7 +142,7 @@ load: ## run examples/service under load with faults for 3 minutes, and print th
 	@report=$$(mktemp); trap 'rm -f "$$report"' EXIT; cd integration_test && \
 	SORTKEY_SOAK=$(LOAD_TIME) SORTKEY_REPORT=$$report go test -count=1 -timeout 60m -run '^TestLoad' ./service >&2 && cat "$$report"
 
-bench: ## run the benchmarks (20 minutes) and write docs/benchmarks.md, bench/GOALS.md and the figures in README.md; QUICK=1: 3 minutes, to .bin; BENCH=Next COUNT=6: for benchstat
+bench: ## run the benchmarks (20 minutes) and write docs/benchmarks.md and the figures in README.md; QUICK=1: 3 minutes, to .bin; BENCH=Next COUNT=6: for benchstat
 ifdef BENCH
 	$(BENCH_SERVER) go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -p 1 -timeout 120m ./bench/...
 else

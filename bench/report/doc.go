@@ -1,8 +1,8 @@
 // Command report runs the benchmarks of this module, keeps their output, and
-// writes a page with tables and plots for users and a page with the project's goals.
+// writes a page with tables and plots.
 // Run it in the root of the repository:
 //
-//	go run ./bench/report                           # everything: docs/benchmarks.md, docs/images, bench/GOALS.md
+//	go run ./bench/report                           # everything: docs/benchmarks.md, docs/images
 //	go run ./bench/report -quick                    # less of each: .bin/benchmarks
 //	go run ./bench/report -again '^generating|GORM' # only some stages
 //	go run ./bench/report -render                   # no stage: the page from kept output

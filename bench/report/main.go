@@ -18,9 +18,9 @@ func main() {
 	redrawOnly := flag.Bool("redraw", false, "measure nothing and draw the plots of the page again")
 	renderOnly := flag.Bool("render", false, "measure nothing and write the page from kept output")
 	flag.Parse()
-	page, goals, kept := "docs", "bench", ".bin/benchmarks/full"
+	page, kept := "docs", ".bin/benchmarks/full"
 	if *quick {
-		page, goals, kept = ".bin/benchmarks", ".bin/benchmarks", ".bin/benchmarks/quick"
+		page, kept = ".bin/benchmarks", ".bin/benchmarks/quick"
 	}
 	var err error
 	if _, here := os.Stat("bench/report"); here != nil || flag.NArg() > 0 {
@@ -33,7 +33,7 @@ func main() {
 	case *redrawOnly:
 		err = redraw(page)
 	default:
-		err = render(kept, page, goals)
+		err = render(kept, page)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
@@ -81,9 +81,9 @@ func measure(quick bool, again, folder string) error {
 	return nil
 }
 
-// render reads the output in kept, and writes the page with its plots and the goals to
+// render reads the output in kept, and writes the page with its plots to
 // folders.
-func render(kept, page, goals string) error {
+func render(kept, page string) error {
 	var text []byte
 	for i := range stages { // a skipped stage has no file
 		output, err := os.ReadFile(filepath.Join(kept, fmt.Sprintf("%02d.txt", i+1)))
@@ -103,20 +103,16 @@ func render(kept, page, goals string) error {
 			}
 		}
 	}
-	for path, text := range map[string]string{filepath.Join(page, "benchmarks.md"): pageTemplate, filepath.Join(goals, "GOALS.md"): goalsTemplate} {
-		markdown, err := r.markdown(text)
-		if err != nil {
-			return err
-		}
-		for _, figure := range r.missing {
-			fmt.Println("not measured:", figure)
-		}
-		fmt.Println(path)
-		if err := write(path, markdown); err != nil {
-			return err
-		}
+	markdown, err := r.markdown(pageTemplate)
+	if err != nil {
+		return err
 	}
-	return nil
+	for _, figure := range r.missing {
+		fmt.Println("not measured:", figure)
+	}
+	path := filepath.Join(page, "benchmarks.md")
+	fmt.Println(path)
+	return write(path, markdown)
 }
 
 // redraw draws the plots in a folder again, with the figures in them.

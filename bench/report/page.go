@@ -13,19 +13,14 @@ import (
 //go:embed page.md.tmpl
 var pageTemplate string
 
-//go:embed goals.md.tmpl
-var goalsTemplate string
-
 const notMeasured = "Not measured in this run."
 
 // markdown executes a template, and sets missing.
 func (r *results) markdown(text string) (string, error) {
 	r.missing = nil
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"fact":     func(key string) string { return r.facts[key] },
-		"commands": func() string { return strings.ReplaceAll(r.facts["command"], "; ", "\n") },
-		"table":    r.table,
-		"goals":    r.goals,
+		"fact":  func(key string) string { return r.facts[key] },
+		"table": r.table,
 		"plot": func(file, description string) string {
 			if len(r.lines(charts[file])) == 0 {
 				r.missing = append(r.missing, file)
@@ -129,85 +124,6 @@ func (r *results) table(spec string) (string, error) {
 		rows = append(rows, row)
 	}
 	return grid(words, rows), nil
-}
-
-// A goal is a bound for one or more figures.
-type goal struct {
-	text, unit string
-	least      bool // whether the bound is a minimum
-	bound      float64
-	pattern    string
-}
-
-// parseGoals parses a specification of goals. Its lines are
-//
-//	let name = word|word                words that {name} stands for
-//	text | ≤ bound | unit | pattern     or ≥ bound
-func parseGoals(spec string) (all []goal, err error) {
-	var lists []string
-	for list, rest := option(spec, "let "); list != ""; list, rest = option(rest, "let ") {
-		name, words, _ := strings.Cut(list, " = ")
-		lists, spec = append(lists, "{"+name+"}", "{"+words+"}"), rest
-	}
-	rows, err := lines(strings.NewReplacer(lists...).Replace(spec), 4)
-	for _, row := range rows {
-		g := goal{text: row[0], unit: row[2], pattern: row[3]}
-		sign, number, _ := strings.Cut(row[1], " ")
-		if g.least = sign == "≥"; sign != "≤" && !g.least {
-			return nil, fmt.Errorf("%q is no bound; want ≤ or ≥ and a number", row[1])
-		}
-		if g.bound, err = strconv.ParseFloat(number, 64); err != nil {
-			return nil, err
-		}
-		all = append(all, g)
-	}
-	return all, err
-}
-
-// goals returns a table with the verdict on each goal and the goal's worst figure.
-func (r *results) goals(spec string) (string, error) {
-	all, err := parseGoals(spec)
-	rows := [][]string{{"goal", "bound", "figure", "measured by", "verdict"}}
-	for _, g := range all {
-		name, measured, met := r.judge(g)
-		verdict, by, sign := "met", "`"+name+"`", "≤ "
-		if n := len(expand(g.pattern)); n > 1 {
-			by += fmt.Sprintf(", the worst of %d", n)
-		}
-		if g.least {
-			sign = "≥ "
-		}
-		if !measured {
-			r.missing = append(r.missing, "goal: "+g.text)
-		}
-		switch {
-		case !met:
-			verdict = "**missed**"
-		case !measured:
-			verdict, by = "not measured", ""
-		}
-		rows = append(rows, []string{g.text, sign + short(g.bound), r.cell(name, g.unit), by, verdict})
-	}
-	return grid(5, rows), err
-}
-
-// judge returns the name of a goal's worst figure, and reports whether all of its
-// figures were measured and whether the measured ones meet the bound.
-func (r *results) judge(g goal) (furthest string, measured, met bool) {
-	measured, met = true, true
-	var worst float64
-	for _, name := range expand(g.pattern) {
-		x, _, ok := r.figure(name, g.unit)
-		worse, within := x > worst, x <= g.bound
-		if g.least {
-			worse, within = x < worst, x >= g.bound
-		}
-		if ok && (furthest == "" || worse) {
-			furthest, worst, met = name, x, within
-		}
-		measured = measured && ok
-	}
-	return furthest, measured, met
 }
 
 // short returns a number with three significant digits, or with all digits before

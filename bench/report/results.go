@@ -25,7 +25,7 @@ type results struct {
 	names  []string                        // of the benchmarks, in the order of the run
 	values map[string]map[string][]float64 // by name and unit
 
-	missing []string // the columns, goals and charts without figures of the last page
+	missing []string // the columns and charts without figures of the last page
 }
 
 // read parses the output of several commands.
@@ -71,14 +71,8 @@ func read(text string) (*results, error) {
 }
 
 // figure returns the median of a benchmark's runs and half the distance between
-// the lowest and the highest. For a name such as "Next/Sno / Next/time.Now" it
-// returns the quotient of two medians.
+// the lowest and the highest.
 func (r *results) figure(name, unit string) (median, spread float64, ok bool) {
-	if a, b, two := strings.Cut(name, " / "); two {
-		above, _, ok1 := r.figure(a, unit)
-		below, _, ok2 := r.figure(b, unit)
-		return above / below, 0, ok1 && ok2 && below != 0
-	}
 	values := slices.Clone(r.values[name][unit])
 	if len(values) == 0 {
 		return 0, 0, false
@@ -121,18 +115,4 @@ func (r *results) rows(pattern, unit string) (rows []string) {
 		}
 	}
 	return rows
-}
-
-// expand returns the names that a pattern with words in braces stands for: a{1|8}
-// is a1 and a8.
-func expand(pattern string) (names []string) {
-	before, rest, ok := strings.Cut(pattern, "{")
-	if !ok {
-		return []string{pattern}
-	}
-	words, after, _ := strings.Cut(rest, "}")
-	for word := range strings.SplitSeq(words, "|") {
-		names = append(names, expand(before+word+after)...)
-	}
-	return names
 }
