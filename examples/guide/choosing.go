@@ -24,6 +24,15 @@ type Order struct {
 // IDPrefix returns the prefix of order IDs. It is optional.
 func (Order) IDPrefix() string { return "ord" }
 
+// OrderIDOf returns the ID in a text, such as a part of a URL. It accepts texts from before the model
+// had a prefix, too.
+func OrderIDOf(text string) (OrderID, error) {
+	if plain, err := idtype.ParseSnowflake(text); err == nil {
+		return OrderID(plain), nil
+	}
+	return idtype.Parse[OrderID](text)
+}
+
 // A Customer has a uuid key.
 type Customer struct {
 	ID idtype.SnoOf[Customer]

@@ -43,3 +43,14 @@ func build(t *testing.T, source string) (output string, err error) {
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, ".").CombinedOutput()
 	return string(out), err
 }
+
+func TestOrderIDOf(t *testing.T) {
+	for _, text := range []string{"ord_779300444248735744", "779300444248735744"} {
+		if id, err := OrderIDOf(text); err != nil || id.Untyped() != 779300444248735744 {
+			t.Errorf("%s: got %v, %v", text, id, err)
+		}
+	}
+	if id, err := OrderIDOf("cust_779300444248735744"); err == nil {
+		t.Errorf("expected an error for another prefix, got %v", id)
+	}
+}
