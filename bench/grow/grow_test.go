@@ -142,7 +142,9 @@ func BenchmarkGrow(b *testing.B) {
 				b.ReportMetric(wal/1e6, "wal-MB")
 				b.ReportMetric(wal/float64(*rows), "wal-B/row")
 				b.ReportMetric(float64(images)/float64(*rows), "images/row")
-				b.ReportMetric(last.density, "leaf-%")
+				if last.density > 0 {
+					b.ReportMetric(last.density, "leaf-%")
+				}
 				b.ReportMetric(last.newest, "newest-pages")
 			})
 		})
