@@ -27,8 +27,8 @@ func (Order) IDPrefix() string { return "ord" }
 // OrderIDOf returns the ID in a text, such as a part of a URL. It accepts texts from before the model
 // had a prefix, too.
 func OrderIDOf(text string) (OrderID, error) {
-	if plain, err := idtype.ParseSnowflake(text); err == nil {
-		return OrderID(plain), nil
+	if id, err := idtype.Parse[OrderID](Order{}.IDPrefix() + "_" + text); err == nil {
+		return id, nil
 	}
 	return idtype.Parse[OrderID](text)
 }
