@@ -5,7 +5,7 @@
 # Each function define_…_build defines functions for one kind of image, among them build. The recipe of an image is a checksum
 # of everything that determines it, with the definitions of these functions.
 # shellcheck disable=SC2317 # run_step calls functions by name
-# shellcheck disable=SC2154 # scripts/image sets no_pull
+# shellcheck disable=SC2154 # scripts/image sets no_pull and experimental_pin
 
 work=        # temporary directory of a build
 step=        # current step of a build
@@ -138,7 +138,7 @@ bootstrap() {
 	fi
 	"${make[@]}" sid "$tree" "$mirror"
 	echo "deb $mirror experimental main" >"$tree/etc/apt/sources.list.d/experimental.list"
-	pin_experimental >"$tree/etc/apt/preferences.d/experimental"
+	printf '%b' "$experimental_pin" >"$tree/etc/apt/preferences.d/experimental"
 	printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d" # installing a package starts no server
 	chmod +x "$tree/usr/sbin/policy-rc.d"
 	mount -t proc proc "$tree/proc" # scripts of packages need it; remove_tree unmounts it if a step fails
@@ -153,8 +153,8 @@ define_postgres_build() {
 	# their comments, and scripts/postgres-entrypoint.sh.
 	recipe_of() {
 		{
-			echo "$1 $(debian_suite "$1")"
-			declare -f bootstrap pin_experimental make_tree trim_tree import_tree
+			echo "$1 $(debian_suite "$1") $experimental_pin"
+			declare -f bootstrap make_tree trim_tree import_tree
 			cat "$here/postgres-entrypoint.sh"
 		} | cksum | tr ' ' -
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// Since Postgres 19, a subscription can set the sequences of the defaults to those of the publisher. The
+// Since Postgres 19, a subscription can copy the publisher's sequences over the sequences of the defaults. The
 // rule finds it. If that happens between statements, no ID repeats. During a statement, IDs can repeat.
 func TestSubscribedSequences(t *testing.T) {
 	pgtest.OnePair(t, func(t *testing.T, publisher, db *pgtest.DB, link *pgtest.Link) {

@@ -19,10 +19,9 @@ func TestServicePage(t *testing.T) {
 	program := pgtest.Build(t, "github.com/sortkey/sortkey/examples/tasks")
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		free, err := net.Listen("tcp", "localhost:0")
+		port, err := pgtest.FreePort()
 		must(t, err)
-		address := free.Addr().String()
-		must(t, free.Close())
+		address := net.JoinHostPort("localhost", port)
 		cmd := exec.CommandContext(t.Context(), program)
 		cmd.Env = append(os.Environ(), "DATABASE_URL="+db.URL, "ADDR="+address)
 		cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
