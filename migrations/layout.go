@@ -30,14 +30,21 @@ const (
 // A format holds the properties of an ID type that its SQL needs. Times come from
 // package idtype, so that no definition is repeated.
 type format struct {
-	Schema string
-	Format string // as in the names of functions: snowflake_si
-	Title  string // as in errors: SnowflakeSI
+	Schema   string
+	Internal string // the schema of the functions that users don't call
+	Format   string // as in the names of functions: snowflake_si
+	Title    string // as in errors: SnowflakeSI
 
-	first, last  time.Time
-	unit         time.Duration
-	UnitBits     int
-	SequenceBits int
+	first, last    time.Time // of the first and the last unit
+	First, Last    string    // the first and the last millisecond, as in errors
+	Epoch          string    // the first instant, as a literal of type timestamptz
+	EpochMS        int64     // the first instant, in Unix milliseconds
+	UnitMS         int64
+	UnitsPerSecond int64
+	UnitBits       int
+	LastUnit       int64 // the largest unit, which is also the mask for a unit
+	SequenceBits   int
+	MaxSequence    int64
 
 	Lowest, Highest string // literals: the floors of -infinity and infinity
 
@@ -45,91 +52,72 @@ type format struct {
 	NodeShift int   // position of the node number, except in Sno
 	NodeMask  int64 // bits of the node number in an ID, or in the second half of a Sno
 
-	// SQL expressions of the server's generator.
+	clock
+}
+
+// A clock holds the constants and the SQL expressions of a server's generator. A value of its
+// sequence, a bigint of 63 bits, has the number of a window, and the counter of that window, which
+// counts the IDs of each unit and then the units.
+type clock struct {
+	WindowMS       int64
+	WindowUnitBits int   // the number of bits that number the units of a window
+	WindowShift    int   // the position of the window in a value
+	LastWindow     int64 // the largest window, which is also the mask for a window
+	ClockBits      int   // the number of sequence bits in a counter
+	CounterBits    int
+	FullAt         int64 // the capacity of a window
+
+	// NotFresh is the mask for the difference between a value and the first value of the
+	// current window. The result is zero if the value's window isn't full, and is the current
+	// one or one of the next.
+	NotFresh int64
+
+	NowWindow    string // the number of the current window
 	Bits         string // the bits of an ID for a value of the clock
 	FirstCounter string // the first counter of a window
 }
 
-// Internal returns the schema of the functions that users don't call.
-func (f format) Internal() string { return f.Schema + internalSuffix }
+// newFormat returns a format with the fields that follow from others. A unit has a number of
+// milliseconds.
+func newFormat(f format, unit time.Duration) format {
+	f.Internal = f.Schema + internalSuffix
+	f.First, f.Last = stamp(f.first), stamp(f.last.Add(unit-time.Millisecond))
+	f.Epoch, f.EpochMS = f.first.UTC().Format("2006-01-02 15:04:05.000+00"), f.first.UnixMilli()
+	f.UnitMS, f.UnitsPerSecond = unit.Milliseconds(), int64(time.Second/unit)
+	f.LastUnit, f.MaxSequence = 1<<f.UnitBits-1, 1<<f.SequenceBits-1
+
+	c := &f.clock
+	c.WindowMS = windowTime.Milliseconds()
+	c.WindowUnitBits = bits.Len64(uint64(windowTime/unit)) - 1
+	windowBits := f.UnitBits - c.WindowUnitBits
+	c.WindowShift, c.LastWindow = 63-windowBits, 1<<windowBits-1
+	// All sequence bits, unless that leaves fewer than spareBits below the window.
+	c.ClockBits = min(f.SequenceBits, c.WindowShift-c.WindowUnitBits-spareBits)
+	c.CounterBits = c.ClockBits + c.WindowUnitBits
+	c.FullAt = 1 << c.CounterBits
+	c.NotFresh = ^((windowsAhead+1)<<c.WindowShift | (c.FullAt - 1))
+	c.FirstCounter = "0"
+	// tstzrange_subdiff returns the seconds between two times as float8, in a third of
+	// the time of extract and date_part, which look up the name of the field. The cast
+	// rounds, so the time is counted from the middle of the first window, less the
+	// microsecond that keeps half of a window from being rounded down.
+	c.NowWindow = fmt.Sprintf("(tstzrange_subdiff(clock_timestamp(), '%s') * %d)::bigint",
+		f.first.Add(windowTime/2-time.Microsecond).UTC().Format("2006-01-02 15:04:05.000000+00"), time.Second/windowTime)
+	return f
+}
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
-
-// First returns the first instant of the format.
-func (f format) First() string { return stamp(f.first) }
-
-// Last returns the last millisecond of the format.
-func (f format) Last() string { return stamp(f.last.Add(f.unit - time.Millisecond)) }
-
-// Epoch returns the first instant as a literal of type timestamptz.
-func (f format) Epoch() string { return f.first.UTC().Format("2006-01-02 15:04:05.000+00") }
-
-// EpochMS returns the first instant in Unix milliseconds.
-func (f format) EpochMS() int64 { return f.first.UnixMilli() }
-
-// UnitsPerSecond returns the number of time units per second.
-func (f format) UnitsPerSecond() int64 { return int64(time.Second / f.unit) }
-
-// UnitMS returns the length of a unit in milliseconds.
-func (f format) UnitMS() int64 { return f.unit.Milliseconds() }
-
-// LastUnit returns the largest unit, which is also the mask for a unit.
-func (f format) LastUnit() int64 { return 1<<f.UnitBits - 1 }
-
-// MaxSequence returns the largest sequence number.
-func (f format) MaxSequence() int64 { return 1<<f.SequenceBits - 1 }
-
-// WindowMS returns the milliseconds of a window.
-func (format) WindowMS() int64 { return data{}.WindowMS() }
-
-// WindowUnitBits returns the number of bits that number the units of a window.
-func (f format) WindowUnitBits() int { return bits.Len64(uint64(windowTime/f.unit)) - 1 }
-
-// WindowShift returns the position of the window in a value of the clock, a
-// bigint of 63 bits.
-func (f format) WindowShift() int { return 63 - (f.UnitBits - f.WindowUnitBits()) }
-
-// ClockBits returns the number of sequence bits that a server's generator uses:
-// all, unless that leaves fewer than spareBits below the window.
-func (f format) ClockBits() int {
-	return min(f.SequenceBits, f.WindowShift()-f.WindowUnitBits()-spareBits)
-}
-
-// CounterBits returns the number of bits of a window's counter, which counts the IDs
-// of each unit and then the units.
-func (f format) CounterBits() int { return f.ClockBits() + f.WindowUnitBits() }
-
-// FullAt returns the capacity of a window.
-func (f format) FullAt() int64 { return 1 << f.CounterBits() }
-
-// LastWindow returns the largest window, which is also the mask for a window.
-func (f format) LastWindow() int64 { return 1<<(63-f.WindowShift()) - 1 }
-
-// NotFresh returns the mask for the difference between a value and the first value of
-// the current window: the result is zero if the value's window isn't full, and is the
-// current one or one of the next.
-func (f format) NotFresh() int64 { return ^((windowsAhead+1)<<f.WindowShift() | (f.FullAt() - 1)) }
-
-// NowWindow returns an SQL expression for the number of the current window.
-// tstzrange_subdiff returns the seconds between two times as float8, in a third of
-// the time of extract and date_part, which look up the name of the field. The cast
-// rounds, so the time is counted from the middle of the first window, less the
-// microsecond that keeps half of a window from being rounded down.
-func (f format) NowWindow() string {
-	return fmt.Sprintf("(tstzrange_subdiff(clock_timestamp(), '%s') * %d)::bigint",
-		f.first.Add(windowTime/2-time.Microsecond).UTC().Format("2006-01-02 15:04:05.000000+00"), time.Second/windowTime)
-}
 
 // bitsAt returns an SQL expression for the time and the sequence number of a value of
 // the clock, with the time at a position of the ID and the sequence number at its end.
 func (f format) bitsAt(timeShift int) string {
-	windowShift := timeShift + f.WindowUnitBits()
-	sequence := f.FullAt()>>f.WindowUnitBits() - 1
-	units := fmt.Sprintf("((value & %d) << %d)", f.FullAt()-1-sequence, timeShift-f.ClockBits())
-	if windowShift == f.WindowShift() { // one mask for the window and the sequence number
+	windowShift := timeShift + f.WindowUnitBits
+	sequence := f.FullAt>>f.WindowUnitBits - 1
+	units := fmt.Sprintf("((value & %d) << %d)", f.FullAt-1-sequence, timeShift-f.ClockBits)
+	if windowShift == f.WindowShift { // one mask for the window and the sequence number
 		return fmt.Sprintf("(value & %d) | %s", -1<<windowShift&math.MaxInt64|sequence, units)
 	}
-	return fmt.Sprintf("(value >> %d << %d) | %s | (value & %d)", f.WindowShift(), windowShift, units, sequence)
+	return fmt.Sprintf("(value >> %d << %d) | %s | (value & %d)", f.WindowShift, windowShift, units, sequence)
 }
 
 // OtherBits returns the mask for all bits outside of the node number.
@@ -146,65 +134,59 @@ func (f format) Instant(unit string, args ...any) string {
 	// within 2^33 seconds, from the year 1697 to 2242.
 	const exact = 1 << 33
 	if max(-f.first.Unix(), f.last.Unix()) < exact {
-		if f.UnitMS() != 1 {
-			unit = fmt.Sprintf("%s * %d", unit, f.UnitMS())
+		if f.UnitMS != 1 {
+			unit = fmt.Sprintf("%s * %d", unit, f.UnitMS)
 		}
-		return fmt.Sprintf("to_timestamp((%s + %d) / 1000::float8)", unit, f.EpochMS())
+		return fmt.Sprintf("to_timestamp((%s + %d) / 1000::float8)", unit, f.EpochMS)
 	}
 	if f.UnitBits > maxTimeBits { // only for a unit of a millisecond
 		return fmt.Sprintf("(timestamp '%s' + %[2]s / 86400000 * interval '1 day' + %[2]s %% 86400000 * interval '1 millisecond') AT TIME ZONE 'UTC'",
 			f.first.UTC().Format("2006-01-02"), unit)
 	}
 	return fmt.Sprintf("(timestamp '%s' + %s * interval '%d milliseconds') AT TIME ZONE 'UTC'",
-		f.first.UTC().Format("2006-01-02 15:04:05.000"), unit, f.UnitMS())
+		f.first.UTC().Format("2006-01-02 15:04:05.000"), unit, f.UnitMS)
 }
 
 type snowflake struct {
 	format
-	DatacenterBits, WorkerBits int
-	Layout                     string
+	DatacenterBits, WorkerBits              int
+	MaxDatacenter, MaxWorker                int
+	TimeShift, DatacenterShift, WorkerShift int
+	Layout                                  string
 }
-
-func (s snowflake) WorkerShift() int     { return s.SequenceBits }
-func (s snowflake) DatacenterShift() int { return s.SequenceBits + s.WorkerBits }
-func (s snowflake) TimeShift() int       { return s.SequenceBits + s.WorkerBits + s.DatacenterBits }
-func (s snowflake) MaxWorker() int       { return 1<<s.WorkerBits - 1 }
-func (s snowflake) MaxDatacenter() int   { return 1<<s.DatacenterBits - 1 }
 
 func snowflakeOf(schema string, l idtype.SnowflakeLayout) (snowflake, error) {
 	max, err := l.Parts(idtype.MaxSnowflake) // the maximum of each field
 	if err != nil {
 		return snowflake{}, fmt.Errorf("migrations: Config.Snowflake: %w", err)
 	}
-	s := snowflake{
-		format: format{
-			Schema: schema, Format: "snowflake", Title: "Snowflake",
-			first: l.Time(0), last: max.Time, unit: time.Millisecond,
-			SequenceBits: bits.Len(uint(max.Sequence)),
-			Lowest:       "0", Highest: fmt.Sprint(int64(math.MaxInt64)),
-		},
-		DatacenterBits: bits.Len(uint(max.Datacenter)),
-		WorkerBits:     bits.Len(uint(max.Worker)),
-	}
-	s.UnitBits = 63 - s.TimeShift()
-	s.MaxNode = 1<<(s.DatacenterBits+s.WorkerBits) - 1
-	s.NodeShift, s.NodeMask = s.WorkerShift(), int64(s.MaxNode)<<s.WorkerShift()
-	s.Layout = l.Fingerprint()
-	if s.UnitBits > maxTimeBits {
+	s := snowflake{DatacenterBits: bits.Len(uint(max.Datacenter)), WorkerBits: bits.Len(uint(max.Worker)), Layout: l.Fingerprint()}
+	s.MaxDatacenter, s.MaxWorker = max.Datacenter, max.Worker
+	s.WorkerShift = bits.Len(uint(max.Sequence))
+	s.DatacenterShift = s.WorkerShift + s.WorkerBits
+	s.TimeShift = s.DatacenterShift + s.DatacenterBits
+	timeBits := 63 - s.TimeShift
+	if timeBits > maxTimeBits {
 		return snowflake{}, fmt.Errorf("migrations: Config.Snowflake: time has %d bits (%s); want at most %d, since SQL computes longer times inexactly; give datacenter, worker or sequence more bits",
-			s.UnitBits, s.Layout, maxTimeBits)
+			timeBits, s.Layout, maxTimeBits)
 	}
-	s.Bits, s.FirstCounter = s.bitsAt(s.TimeShift()), "0"
+	nodes := 1<<(s.DatacenterBits+s.WorkerBits) - 1
+	s.format = newFormat(format{
+		Schema: schema, Format: "snowflake", Title: "Snowflake",
+		first: l.Time(0), last: max.Time,
+		UnitBits: timeBits, SequenceBits: s.WorkerShift,
+		Lowest: "0", Highest: fmt.Sprint(int64(math.MaxInt64)),
+		MaxNode: nodes, NodeShift: s.WorkerShift, NodeMask: int64(nodes) << s.WorkerShift,
+	}, time.Millisecond)
+	s.Bits = s.bitsAt(s.TimeShift)
 	return s, nil
 }
 
 type snowflakeSI struct {
 	format
-	MachineBits int
-	Layout      string
+	MachineBits, TimeShift int
+	Layout                 string
 }
-
-func (s snowflakeSI) TimeShift() int { return s.SequenceBits + s.MachineBits }
 
 func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, error) {
 	if l == (idtype.SnowflakeSILayout{}) {
@@ -214,19 +196,16 @@ func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, err
 	if err != nil {
 		return nil, fmt.Errorf("migrations: Config.SnowflakeSI: %w", err)
 	}
-	s := &snowflakeSI{
-		format: format{
-			Schema: schema, Format: "snowflake_si", Title: "SnowflakeSI",
-			first: l.Time(0), last: max.Time, unit: time.Millisecond, UnitBits: 40,
-			SequenceBits: bits.Len(uint(max.Index)),
-			Lowest:       "0", Highest: fmt.Sprint(int64(idtype.MaxSnowflakeSI)),
-		},
-		MachineBits: bits.Len(uint(max.Machine)),
-	}
-	s.MaxNode = 1<<s.MachineBits - 1
-	s.NodeShift, s.NodeMask = s.SequenceBits, int64(s.MaxNode)<<s.SequenceBits
-	s.Bits, s.FirstCounter = s.bitsAt(s.TimeShift()), "0"
-	s.Layout = l.Fingerprint()
+	sequenceBits, machineBits := bits.Len(uint(max.Index)), bits.Len(uint(max.Machine))
+	s := &snowflakeSI{MachineBits: machineBits, TimeShift: sequenceBits + machineBits, Layout: l.Fingerprint()}
+	s.format = newFormat(format{
+		Schema: schema, Format: "snowflake_si", Title: "SnowflakeSI",
+		first: l.Time(0), last: max.Time,
+		UnitBits: 40, SequenceBits: sequenceBits,
+		Lowest: "0", Highest: fmt.Sprint(int64(idtype.MaxSnowflakeSI)),
+		MaxNode: max.Machine, NodeShift: sequenceBits, NodeMask: int64(max.Machine) << sequenceBits,
+	}, time.Millisecond)
+	s.Bits = s.bitsAt(s.TimeShift)
 	return s, nil
 }
 
@@ -257,27 +236,27 @@ func scanLayout(s, format string, bits ...any) (time.Time, error) {
 }
 
 func uid60(schema string) format {
-	f := format{
+	f := newFormat(format{
 		Schema: schema, Format: "uid60", Title: "UID60",
-		first: idtype.UID60(0).Time(), last: idtype.UID60(idtype.MaxUID60).Time(), unit: time.Millisecond,
+		first: idtype.UID60(0).Time(), last: idtype.UID60(idtype.MaxUID60).Time(),
 		UnitBits: 42, SequenceBits: 9,
 		Lowest: "0", Highest: fmt.Sprint(int64(idtype.MaxUID60)),
-	}
-	f.Bits = fmt.Sprintf("(value >> %d << %d) | ((value & %d) << 9)", f.WindowShift(), 18+f.WindowUnitBits(), f.FullAt()-1)
+	}, time.Millisecond)
+	f.Bits = fmt.Sprintf("(value >> %d << %d) | ((value & %d) << 9)", f.WindowShift, 18+f.WindowUnitBits, f.FullAt-1)
 	f.FirstCounter = "uuid_hash(gen_random_uuid()) & 255"
 	return f
 }
 
 func spread64(schema string) format {
-	f := format{
+	f := newFormat(format{
 		Schema: schema, Format: "spread64", Title: "Spread64",
-		first: idtype.Spread64(0).Time(), last: idtype.Spread64(-1).Time(), unit: time.Millisecond,
+		first: idtype.Spread64(0).Time(), last: idtype.Spread64(-1).Time(),
 		UnitBits: 42, SequenceBits: 6,
 		Lowest: "0", Highest: fmt.Sprint(int64(1)<<42 - 1), // not of IDs, which have no floors, but of units
-		MaxNode: 1<<10 - 1, NodeMask: 1<<10 - 1, FirstCounter: "0",
-	}
+		MaxNode: 1<<10 - 1, NodeMask: 1<<10 - 1,
+	}, time.Millisecond)
 	f.Bits = fmt.Sprintf("%s.spread64_time_bits((value >> %d << %d) | ((value >> %d) & %d)) | ((value & %d) << 16)",
-		f.Internal(), f.WindowShift(), f.WindowUnitBits(), f.ClockBits(), 1<<f.WindowUnitBits()-1, f.MaxSequence())
+		f.Internal, f.WindowShift, f.WindowUnitBits, f.ClockBits, 1<<f.WindowUnitBits-1, f.MaxSequence)
 	return f
 }
 
@@ -286,20 +265,20 @@ func sno(schema string) format {
 	for i := range highest {
 		highest[i] = 0xff
 	}
-	return format{
+	return newFormat(format{
 		Schema: schema, Format: "sno", Title: "Sno",
-		first: lowest.Time(), last: highest.Time(), unit: 4 * time.Millisecond,
+		first: lowest.Time(), last: highest.Time(),
 		UnitBits: 39, SequenceBits: 16,
 		Lowest: fmt.Sprintf("'%s'", lowest.UUID()), Highest: fmt.Sprintf("'%s'", highest.UUID()),
-		MaxNode: 1<<16 - 1, FirstCounter: "0", NodeMask: 0x31f1f1e000000, // digits 1 to 4
-	}
+		MaxNode: 1<<16 - 1, NodeMask: 0x31f1f1e000000, // digits 1 to 4
+	}, 4*time.Millisecond)
 }
 
 func uuid7(schema string) format {
-	return format{
+	return newFormat(format{
 		Schema: schema, Format: "uuid7", Title: "UUID",
-		first: time.UnixMilli(0), last: time.UnixMilli(1<<48 - 1), unit: time.Millisecond,
+		first: time.UnixMilli(0), last: time.UnixMilli(1<<48 - 1),
 		UnitBits: 48,
 		Lowest:   "'00000000-0000-7000-8000-000000000000'", Highest: "'ffffffff-ffff-7fff-bfff-ffffffffffff'",
-	}
+	}, time.Millisecond)
 }

@@ -74,25 +74,20 @@ type data struct {
 	Schema      string
 	Internal    string // the schema of the functions that users don't call
 	EndOfTimeMS int64  // Unix milliseconds of the year 10000
-	Version     int    // of the migration
-	Name        string
-	Snowflake   snowflake
-	SnowflakeSI *snowflakeSI
-	UID60       format
-	Spread64    format
-	Sno         format
-	UUID7       format
+	WindowMS    int64  // the length of a window of a server's generator
+	// WindowsAhead is how many windows a generator can be ahead of the clock. AheadMS is a bound
+	// for how far an ID can be ahead: the end of the last of these windows.
+	WindowsAhead int64
+	AheadMS      int64
+	Version      int // of the migration
+	Name         string
+	Snowflake    snowflake
+	SnowflakeSI  *snowflakeSI
+	UID60        format
+	Spread64     format
+	Sno          format
+	UUID7        format
 }
-
-// WindowMS returns the milliseconds of a window of a server's generator.
-func (data) WindowMS() int64 { return windowTime.Milliseconds() }
-
-// WindowsAhead returns how many windows a generator can be ahead of the clock.
-func (data) WindowsAhead() int64 { return windowsAhead }
-
-// AheadMS returns a bound for the milliseconds that an ID of the server can be ahead of
-// its clock: the end of the last window that a generator can use.
-func (d data) AheadMS() int64 { return (windowsAhead + 1) * d.WindowMS() }
 
 // Untrusted returns a query for objects and privileges of untrusted roles in the schemas.
 func (d data) Untrusted() string {
@@ -126,6 +121,7 @@ func (c Config) data() (data, error) {
 	d := data{
 		Schema: c.schema(), Internal: c.schema() + internalSuffix,
 		EndOfTimeMS: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli(),
+		WindowMS:    windowTime.Milliseconds(), WindowsAhead: windowsAhead, AheadMS: (windowsAhead + 1) * windowTime.Milliseconds(),
 	}
 	switch {
 	case !schemaName.MatchString(d.Schema), len(d.Schema) > maxSchema, reserved()[d.Schema]:
