@@ -27,8 +27,9 @@ func (Order) IDPrefix() string { return "ord" }
 // OrderIDOf returns the ID in a text, such as a part of a URL. It accepts texts from before the model
 // had a prefix, too.
 func OrderIDOf(text string) (OrderID, error) {
-	if id, err := idtype.Parse[OrderID](Order{}.IDPrefix() + "_" + text); err == nil {
-		return id, nil
+	plain := Order{}.ID.Untyped()
+	if plain.UnmarshalText([]byte(text)) == nil {
+		return OrderID(plain), nil
 	}
 	return idtype.Parse[OrderID](text)
 }

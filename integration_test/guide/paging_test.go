@@ -31,6 +31,9 @@ func TestPaging(t *testing.T) {
 			"after":        func(c guide.OrderID) (guide.Page, error) { return guide.OrdersAfter(t.Context(), g, c, 4) },
 			"after in pgx": func(c guide.OrderID) (guide.Page, error) { return guide.OrdersAfterInPgx(t.Context(), pool, c, 4) },
 			"before":       func(c guide.OrderID) (guide.Page, error) { return guide.OrdersBefore(t.Context(), g, c, 4) },
+			"before in pgx": func(c guide.OrderID) (guide.Page, error) {
+				return guide.OrdersBeforeInPgx(t.Context(), pool, c, 4)
+			},
 		} {
 			var got []guide.Order
 			var cursor guide.OrderID
@@ -45,12 +48,42 @@ func TestPaging(t *testing.T) {
 					t.Fatalf("%s: page %d has %d orders", name, pages, len(page.Orders))
 				}
 			}
-			if name == "before" {
+			if strings.HasPrefix(name, "before") {
 				slices.Reverse(got)
 			}
 			if !slices.Equal(got, orders) {
 				t.Errorf("%s: got %v, want %v", name, got, orders)
 			}
+		}
+	})
+}
+
+// A table that also has keys of version 4 returns the others in order, and doesn't read the old ones.
+func TestPagingOldUUIDs(t *testing.T) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "CREATE TABLE uploads (id uuid PRIMARY KEY); INSERT INTO uploads SELECT gen_random_uuid() FROM generate_series(1, 5000); ANALYZE uploads")
+		pool := db.Pool(t, pgtest.Codec)
+		gen, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{})
+		must(t, err)
+		want := make([]guide.Upload, 10)
+		for i := range want {
+			want[i], err = guide.NewUpload(gen, "")
+			must(t, err)
+			_, err = pool.Exec(t.Context(), "INSERT INTO uploads VALUES ($1)", want[i].ID)
+			must(t, err)
+		}
+		slices.Reverse(want)
+		var got []guide.Upload
+		var cursor idtype.UUIDOf[guide.Upload]
+		for range 2 {
+			page, err := guide.UploadsBefore(t.Context(), pool, cursor, 5)
+			must(t, err)
+			got = append(got, page...)
+			cursor = page[len(page)-1].ID
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
 		}
 	})
 }
