@@ -177,8 +177,8 @@
 //
 // The first Create of a model fails with [ErrNoGenerator] if a tag names no
 // registered generator, or a generator of another type, or if a foreign key that is not
-// a primary key has the tag. The error contains the remedy. If a generator fails, the statement isn't run, and [errors.Is] finds
-// the generator's error.
+// a primary key has the tag. The error contains the remedy. If a generator fails, the
+// statement isn't run, and [errors.Is] finds the generator's error.
 //
 // # Hooks, Select and Omit
 //
@@ -197,21 +197,10 @@
 // If the database refused the generated IDs of a column as a duplicate, the plugin resets the
 // IDs that it generated for this column in the statement to zero, and a repeated call generates
 // new ones. Only Postgres names the column: with TranslateError in gorm.Config, or on another
-// database, the plugin resets all IDs that it generated for the statement. Postgres accepts no
-// further statement in a transaction after an error, so repeat the call in a nested transaction,
-// for which GORM sets a savepoint:
-//
-//	func create(db *gorm.DB, order *Order) (err error) {
-//		for range 3 {
-//			err = db.Transaction(func(tx *gorm.DB) error { return tx.Create(order).Error })
-//			if !errors.Is(err, gorm.ErrDuplicatedKey) {
-//				break
-//			}
-//		}
-//		return err
-//	}
-//
-// Other unique columns cause the same error.
+// database, the plugin resets all IDs that it generated for the statement. Other unique columns
+// cause the same error. Postgres accepts no further statement in a transaction after an error, so
+// repeat the call in a nested transaction, for which GORM sets a savepoint. CreateAgain in
+// docs/gorm.md does.
 //
 // # Taken IDs
 //
