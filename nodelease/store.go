@@ -230,7 +230,7 @@ func (e *BusyError) Error() string {
 	if e.RetryAfter > 0 {
 		expiry = fmt.Sprintf(" (the first expires in %v unless renewed)", e.RetryAfter.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("no number is free: %d of %d are held%s and %d reserved; wait longer, close unused generators, or choose a layout with more numbers: %v",
+	return fmt.Sprintf("no number is free: %d of %d are held%s and %d reserved; wait longer, close unused generators, or use a layout with more numbers, in a schema of its own, for new tables: %v",
 		e.Held, size, expiry, e.Reserved, ErrPoolExhausted)
 }
 

@@ -118,7 +118,7 @@ func TestPrivileges(t *testing.T) {
 		app := pglease.New(pool, pglease.Config{})
 		refused := func(what string, err error) {
 			t.Helper()
-			wrong(t, fmt.Errorf("%s: %w", what, err), nodelease.ErrMisconfigured, "permission denied", "GRANT USAGE ON SCHEMA sortkey", "EXECUTE", "claim_node, renew_node and release_node")
+			wrong(t, fmt.Errorf("%s: %w", what, err), nodelease.ErrMisconfigured, "permission denied", "GRANT USAGE ON SCHEMA sortkey", "EXECUTE", "sortkey.claim_node, sortkey.renew_node, sortkey.release_node")
 		}
 		each(t, app, small(3), refused)
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)

@@ -1,6 +1,7 @@
 package pglease
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,13 +81,25 @@ func TestInstallDenied(t *testing.T) {
 		name := db.NewRole(t, "app", pgtest.LoginPassword)
 		s, p := pglease.New(db.SQL(t, pgtest.Login(name)), pglease.Config{Install: true}), nodelease.ForSnowflake(idtype.SnowflakeLayout{})
 		_, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{})
-		wrong(t, err, nodelease.ErrMisconfigured, `install schema "sortkey"`, "permission denied for database", "GRANT CREATE ON DATABASE to this role", "sortkey migrate up")
+		wrong(t, err, nodelease.ErrMisconfigured, `install schema "sortkey"`, "permission denied for database", "run GRANT CREATE ON DATABASE", "run sortkey migrate up as the owner of the database",
+			"GRANT USAGE ON SCHEMA sortkey TO "+name+"; GRANT EXECUTE ON FUNCTION sortkey.claim_node, sortkey.renew_node, sortkey.release_node TO "+name+":")
 		wrong(t, migrations.Check(t.Context(), db.SQL(t), migrations.Config{}), migrations.ErrNotInstalled)
 
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 		_, err = nodelease.Acquire(t.Context(), s, p, nodelease.Options{})
-		wrong(t, err, nodelease.ErrMisconfigured, "as the owner of schema", "GRANT USAGE ON SCHEMA")
-		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name+"; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey TO "+name)
+		_, statements, _ := strings.Cut(err.Error(), `as the owner of schema "sortkey", run `)
+		statements, _, found := strings.Cut(statements, ": "+nodelease.ErrMisconfigured.Error())
+		if wrong(t, err, nodelease.ErrMisconfigured, "permission denied for schema sortkey"); !found {
+			t.Fatalf("want the statements of the remedy, got %v", err)
+		}
+		db.Exec(t, statements)
+		// A claim that couldn't be renewed, or released, fails at once.
+		for _, f := range []string{"renew_node", "release_node"} {
+			db.Exec(t, "REVOKE EXECUTE ON FUNCTION sortkey."+f+" FROM "+name)
+			_, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{})
+			wrong(t, err, nodelease.ErrMisconfigured, "this role can't execute "+f+" of schema", statements)
+			db.Exec(t, statements)
+		}
 		k, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{})
 		must(t, err)
 		must(t, k.Close())

@@ -2,6 +2,7 @@ package pglease
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -45,16 +46,16 @@ func (s *Store) call(ctx context.Context, p nodelease.Pool, what, text string, a
 			timer.Stop()
 		}
 	}
-	return fmt.Errorf("pglease: %s of pool %q: %w", what, p.Name, s.explain(err, p))
+	return fmt.Errorf("pglease: %s of pool %q: %w", what, p.Name, s.explain(ctx, err, p))
 }
 
 // explain adds the remedy to an error of the server. If the error persists until the
 // setup changes, it also adds [nodelease.ErrMisconfigured]. Other errors, such as
 // errors during a failover, are temporary.
-func (s *Store) explain(err error, p nodelease.Pool) error {
+func (s *Store) explain(ctx context.Context, err error, p nodelease.Pool) error {
 	switch code := pgerror.State(err); code {
 	case "SK001":
-		return fmt.Errorf("%w: %w", err, nodelease.ErrPoolMismatch)
+		return fmt.Errorf("%w; give this process the layout of the pool, or install its layout in another schema, as in migrations.Config: %w", err, nodelease.ErrPoolMismatch)
 	case "25006": // read_only_sql_transaction
 		return fmt.Errorf("%w: the server or its default is read-only; connect to the primary (target_session_attrs=read-write if the URL names several hosts)", err)
 	case "42704":
@@ -70,11 +71,34 @@ func (s *Store) explain(err error, p nodelease.Pool) error {
 			return fmt.Errorf("%w: schema %q lacks objects of package migrations; run migrations.Up, set Config.Schema to the schema of migrations.Up, or, on a Citus worker, connect to the coordinator: %w",
 				err, s.schema, nodelease.ErrMisconfigured)
 		}
-	case "42501": // insufficient_privilege
-		return fmt.Errorf("%w; as the owner of schema %q, run GRANT USAGE ON SCHEMA %[2]s TO this role and GRANT EXECUTE on claim_node, renew_node and release_node, as in the documentation of pglease: %w",
-			err, s.schema, nodelease.ErrMisconfigured)
+	case pgerror.InsufficientPrivilege:
+		return fmt.Errorf("%w; as the owner of schema %q, run %s: %w", err, s.schema, s.grants(ctx), nodelease.ErrMisconfigured)
 	case "28000", "28P01", "3D000", "22023": // invalid_authorization_specification, invalid_password, invalid_catalog_name, invalid_parameter_value
 		return fmt.Errorf("%w: %w", err, nodelease.ErrMisconfigured)
 	}
 	return err
+}
+
+// grants returns the statements that grant this session's role what a program needs.
+func (s *Store) grants(ctx context.Context) string {
+	role := "this_role"
+	_ = s.db.QueryRowContext(ctx, "SELECT pg_catalog.quote_ident(current_user)").Scan(&role)
+	return fmt.Sprintf("GRANT USAGE ON SCHEMA %[1]s TO %[2]s; GRANT EXECUTE ON FUNCTION %[1]s.claim_node, %[1]s.renew_node, %[1]s.release_node TO %[2]s", s.schema, role)
+}
+
+// checkGrants returns an error if the role can claim a number, but can't renew or release it:
+// then it would use the claim for one TTL, and lose it.
+func (s *Store) checkGrants(ctx context.Context, p nodelease.Pool) error {
+	var denied sql.Null[string]
+	err := s.call(ctx, p, "read the privileges for a claim",
+		// Without claim_node, the claim has the better error.
+		`SELECT CASE WHEN NOT pg_catalog.bool_or(p.proname = 'claim_node') THEN pg_catalog.string_agg(DISTINCT p.proname::text, ' and ') END
+			FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+			WHERE '"' || n.nspname || '"' = '%s' AND p.proname IN ('claim_node', 'renew_node', 'release_node') AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE')`,
+		nil, []any{&denied})
+	if err != nil || !denied.Valid {
+		return err
+	}
+	return fmt.Errorf("pglease: claim a number of pool %q: this role can't execute %s of schema %q, which a claim needs later; as the owner of the schema, run %s: %w",
+		p.Name, denied.V, s.schema, s.grants(ctx), nodelease.ErrMisconfigured)
 }

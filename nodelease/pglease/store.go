@@ -122,12 +122,15 @@ func (s *Store) up(ctx context.Context) error {
 	}
 	err := migrations.Up(ctx, s.db, config)
 	if pgerror.State(err) == pgerror.InsufficientPrivilege {
-		return fmt.Errorf("%w; GRANT CREATE ON DATABASE to this role, or run migrations.Up or sortkey migrate up as another role, which then grants this one the privileges in the documentation of pglease: %w", err, nodelease.ErrMisconfigured)
+		return fmt.Errorf("%w; or run sortkey migrate up as the owner of the database, and then %s: %w", err, s.grants(ctx), nodelease.ErrMisconfigured)
 	}
 	return err
 }
 
 func (s *Store) claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
+	if err := s.checkGrants(ctx, p); err != nil {
+		return nodelease.Claim{}, err
+	}
 	var number, term, after, until sql.Null[int64]
 	var now int64
 	var held, reserved, ahead, frees, highWaterMark sql.Null[int64]
