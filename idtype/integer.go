@@ -77,7 +77,7 @@ func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
 		return badType(k.name, k.want, val) // text could be decimal or the ID's own form
 	}
 	if err != nil {
-		return scanError(err)
+		return fromColumn(bigintType, err)
 	}
 	*dst = T(v)
 	return nil

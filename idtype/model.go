@@ -153,7 +153,10 @@ func (m *traits) cut(text []byte) (rest []byte, ok bool) {
 func (m *traits) wrongPrefix(text []byte, want string, longest int) *ParseError {
 	reason := "got no prefix"
 	start := string(text[:min(len(text), maxErrorInput)])
-	if i := strings.IndexByte(start, '_'); i > 0 && len(text) > longest && validPrefix(start[:i]) {
+	switch i := strings.IndexByte(start, '_'); {
+	case start == "":
+		reason = "got an empty text"
+	case i > 0 && len(text) > longest && validPrefix(strings.ToLower(start[:i])):
 		reason = "got the prefix " + strconv.Quote(start[:i+1])
 	}
 	return flaw{-1, reason, ErrSyntax}.in("", m.want(want), text)

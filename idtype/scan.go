@@ -2,6 +2,7 @@ package idtype
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -53,6 +54,17 @@ func bytesOfUUID(src any) (b [16]byte, ok bool) {
 	}
 	reflect.Copy(reflect.ValueOf(b[:]), v)
 	return b, true
+}
+
+// fromColumn adds the column type that Scan expects to the error for a text without the syntax of
+// an ID: the column probably has another type.
+func fromColumn(columnType string, err error) error {
+	var e *ParseError
+	if errors.As(err, &e) && e.Err == ErrSyntax {
+		e.public = e.problem()
+		e.Want += ", the value of a " + columnType + " column"
+	}
+	return scanError(err)
 }
 
 // set sets *dst to v unless err is set, so that a failed call leaves its receiver

@@ -352,4 +352,4 @@ func (id *Sno) scanText(b []byte) error {
 }
 
 // GormDataType returns the column type for GORM: uuid.
-func (Sno) GormDataType() string { return "uuid" }
+func (Sno) GormDataType() string { return uuidType }

@@ -228,4 +228,4 @@ func (id *TypedSno[P]) Scan(src any) error {
 }
 
 // GormDataType returns the column type for GORM: uuid.
-func (TypedSno[P]) GormDataType() string { return "uuid" }
+func (TypedSno[P]) GormDataType() string { return uuidType }

@@ -208,4 +208,4 @@ func (id *TypedUUID[P]) Scan(src any) error {
 }
 
 // GormDataType returns the column type for GORM: uuid.
-func (TypedUUID[P]) GormDataType() string { return "uuid" }
+func (TypedUUID[P]) GormDataType() string { return uuidType }

@@ -32,6 +32,7 @@ const (
 	uuidName  = "UUID"
 	uuidText  = "36 characters, hex digits 8-4-4-4-12"
 	uuidBytes = "16 bytes"
+	uuidType  = "uuid" // of a column
 	uuidScan  = "a UUID as 16 bytes or 36 characters"
 	uuid7     = "a UUID of version 7"
 
@@ -301,13 +302,13 @@ func (id *UUID) Scan(src any) error {
 // scanText scans 36 characters in either case.
 func (id *UUID) scanText(b []byte) error {
 	if len(b) != uuidTextSize {
-		return scanError(badLength(len(b)).in(uuidName, uuidScan, b))
+		return fromColumn(uuidType, badLength(len(b)).in(uuidName, uuidScan, b))
 	}
 	if !id.setText((*[uuidTextSize]byte)(b)) {
-		return scanError(flaw{-1, "invalid UUID", ErrSyntax}.in(uuidName, uuidScan, b))
+		return fromColumn(uuidType, flaw{-1, "invalid UUID", ErrSyntax}.in(uuidName, uuidScan, b))
 	}
 	return nil
 }
 
 // GormDataType returns the column type for GORM: uuid.
-func (UUID) GormDataType() string { return "uuid" }
+func (UUID) GormDataType() string { return uuidType }
