@@ -248,7 +248,7 @@ func (m *model) checkTimes(k *key, problem func(reason, remedy string, args ...a
 		}
 	}
 	if sources > 1 || sources == 0 && t.Start.IsZero() || t.Key != "" && !t.Start.IsZero() {
-		problem("needs one source of times", "set one of Times.Column, Times.SQL, Times.Key and Times.Start; a Start beside a Column or SQL is for rows without a time")
+		problem("needs one source of times", "set one of column, sql, key and start in times; a start beside a column or sql is for rows without a time")
 		return
 	}
 	form, ok := keyForms[t.Key]
@@ -267,7 +267,7 @@ func (m *model) checkTimes(k *key, problem func(reason, remedy string, args ...a
 	}
 	i := slices.IndexFunc(k.root.rel.times, func(c timeColumn) bool { return c.Name == t.Column })
 	if i < 0 {
-		problem("has no column %q of type timestamptz or timestamp for Times.Column", "name another column, an expression in Times.SQL such as to_timestamp(created_ms / 1000.0), or a start", t.Column)
+		problem("has no column %q of type timestamptz or timestamp for times", "name another column, an expression in sql such as to_timestamp(created_ms / 1000.0), or a start", t.Column)
 		return
 	}
 	k.times = &k.root.rel.times[i]
