@@ -16,3 +16,8 @@ INSERT INTO by_uuid7 SELECT sortkey.uuid7_floor(timestamptz '2026-11-01Z' + i * 
 INSERT INTO by_random_uuid SELECT md5(i::text)::uuid, i FROM generate_series(1, 75000) AS i;
 INSERT INTO by_sno_text SELECT sortkey.sno_text(id), total FROM by_sno ORDER BY id;
 INSERT INTO by_random_uuid_text SELECT md5(i::text)::uuid::text, i FROM generate_series(1, 75000) AS i;
+
+-- [measure]
+SELECT c.relname AS "table", round(pg_relation_size(c.oid) / 75000.0) AS "row", round(pg_relation_size(i.indexrelid) / 75000.0) AS index
+FROM pg_class AS c JOIN pg_index AS i ON i.indrelid = c.oid
+WHERE c.relname LIKE 'by\_%' ORDER BY 3, 2, 1;
