@@ -65,7 +65,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The page about monitoring has a paragraph for each alert, to which the alert links.
+// The page about monitoring has a row for each alert, to which the alert links.
 func TestRunbooks(t *testing.T) {
 	page := read(t, "../docs/monitoring.md")
 	alerts := regexp.MustCompile(`(?m)^ *- alert: (\w+)\n(?: {8}.*\n)*`).FindAllStringSubmatch(read(t, "alerts.yaml"), -1)
@@ -76,8 +76,8 @@ func TestRunbooks(t *testing.T) {
 		if url := "https://github.com/sortkey/sortkey/blob/main/docs/monitoring.md#" + strings.ToLower(a[1]); !strings.Contains(a[0], `runbook_url: "`+url+`"`) {
 			t.Errorf("%s: want the annotation runbook_url %s", a[1], url)
 		}
-		if !strings.Contains(page, "\n### "+a[1]+"\n") {
-			t.Errorf("docs/monitoring.md: want the heading %s", a[1])
+		if row := `| <a id="` + strings.ToLower(a[1]) + `"></a>` + a[1] + ` | `; !strings.Contains(page, "\n"+row) {
+			t.Errorf("docs/monitoring.md: want a row that begins with %s", row)
 		}
 	}
 }

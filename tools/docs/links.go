@@ -73,10 +73,13 @@ func follow(fsys fs.FS, from, link string) error {
 	if _, err := fs.Stat(fsys, target); err != nil {
 		return err // also for a target outside of the repository
 	}
-	if u.Fragment != "" && path.Ext(target) == ".md" && !anchors(toHTML(fsys, target))[u.Fragment] {
-		return fmt.Errorf("%s has no such heading", target)
+	if u.Fragment == "" || path.Ext(target) != ".md" || anchors(toHTML(fsys, target))[u.Fragment] {
+		return nil
 	}
-	return nil
+	if source, err := fs.ReadFile(fsys, target); err == nil && strings.Contains(string(source), `<a id="`+u.Fragment+`"></a>`) {
+		return nil // such as in the row of a table
+	}
+	return fmt.Errorf("%s has no such heading", target)
 }
 
 func toHTML(fsys fs.FS, name string) string {

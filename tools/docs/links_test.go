@@ -9,10 +9,10 @@ import (
 )
 
 func TestDeadInMarkdown(t *testing.T) {
-	fsys := fstest.MapFS{"other.md": {Data: []byte("# Is `Code` a_b, ä & c?\n\n## Twice\n\n## Twice\n\n## With [a link](x)\n\n```\n# code\n```\n")}, "docs/a b.go": {}}
+	fsys := fstest.MapFS{"other.md": {Data: []byte("# Is `Code` a_b, ä & c?\n\n## Twice\n\n## Twice\n\n## With [a link](x)\n\n```\n# code\n```\n\n| <a id=\"row\"></a>Row |\n")}, "docs/a b.go": {}}
 	for link, dead := range map[string]bool{
 		"../other.md": false, "../docs": false, "a%20b.go#L3": false, "https://example.com/none": false, "#here": false,
-		"../other.md#is-code-a_b-ä--c": false, "../other.md#twice-1": false, "../other.md#with-a-link": false,
+		"../other.md#is-code-a_b-ä--c": false, "../other.md#twice-1": false, "../other.md#with-a-link": false, "../other.md#row": false,
 		"none.md": true, "../../outside.md": true, "#none": true, "../other.md#twice-2": true, "../other.md#code": true, "../other.md#Twice": true,
 	} {
 		fsys["docs/from.md"] = &fstest.MapFile{Data: []byte("# Here\n\n| a |\n|---|\n| [a `b`\n](" + link + ") |\n\n`[c](none.md)`\n\n    [d](none.md)\n")}
