@@ -40,7 +40,7 @@ func TestGrants(t *testing.T) {
 			}
 		}
 	}
-	if found < 10 {
-		t.Errorf("found %d defaults and claims, want 10 or more", found)
+	if found < 6 {
+		t.Errorf("found %d defaults and claims, want 6 or more", found)
 	}
 }

@@ -86,9 +86,6 @@ func TestOperationsSQL(t *testing.T) {
 			}
 		}
 		all := append(docs.SQL(t, "node-numbers", "reserve", "setting"), docs.File(t, "examples/guide/operations.sql")...)
-		if hosted := docs.SQL(t, "hosted", "reserve"); hosted[0].SQL != all[0].SQL {
-			t.Errorf("docs/hosted.md: want the SQL of docs/node-numbers.md, got %s", hosted[0].SQL)
-		}
 		for _, p := range append(all, docs.SQL(t, "operations", "restored", "original", "reserve-copy", "confirm-copy", "end-copy")...) {
 			switch p.Name {
 			case "reserve", "setting":
