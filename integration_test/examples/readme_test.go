@@ -13,7 +13,6 @@ import (
 
 	"github.com/sortkey/sortkey/examples/readme"
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/integration_test/internal/docs"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 )
@@ -78,13 +77,16 @@ func TestSecondProgram(t *testing.T) {
 	})
 }
 
-// The first SQL of docs/migrating.md runs, and an instance doesn't claim the node number of the
-// default.
-func TestFirstSQL(t *testing.T) {
+// A table has a default with a reserved node number and partitions of months. An instance doesn't
+// claim the number.
+func TestDefaultInPartitions(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 		conn := db.Conn(t)
-		docs.One(t, "migrating", "payments").Run(t, db)
+		db.Exec(t, `SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop');
+			CREATE TABLE payments (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(1023), amount bigint NOT NULL) PARTITION BY RANGE (id);
+			SELECT sortkey.manage_partitions('payments', every => '1 month', retention => '2 years', retention_action => 'drop')`)
+		db.Exec(t, "CALL sortkey.maintain_partitions()")
 		gen, err := readme.ClaimIDs(t.Context(), db.SQL(t))
 		must(t, err)
 		id, err := gen.Next()

@@ -117,7 +117,7 @@ func TestMigratingSQL(t *testing.T) {
 		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
 		owner, app := db.NewRole(t, "owner", pgtest.LoginPassword), db.NewRole(t, "app", pgtest.LoginPassword)
 		roles := strings.NewReplacer("shop_owner", owner, "shop_app", app, "DATABASE shop", "DATABASE "+db.Name)
-		all := docs.SQL(t, "migrating", "role", "parameter", "checks", "payments")
+		all := docs.SQL(t, "migrating", "role", "parameter", "checks")
 		for _, p := range append(all, docs.SQL(t, "coming-from", "goose", "identity", "backfill")...) {
 			p.SQL = roles.Replace(p.SQL)
 			switch p.Name {
@@ -148,7 +148,6 @@ func TestMigratingSQL(t *testing.T) {
 				p.Run(t, db)
 				has(t, p.Name, lines(t, conn, `SELECT min(sortkey.sno_time(key)) = '2026-11-01Z', max(sortkey.sno_time(key)) = '2026-11-01Z',
 					count(DISTINCT key), min(sortkey.sno_node(key)), (array_agg(id ORDER BY id) = array_agg(id ORDER BY key)) FROM documents`), "t|t|10|65535|t")
-			case "payments": // see TestFirstSQL
 			default:
 				t.Errorf("no test runs %s", p.Name)
 			}
