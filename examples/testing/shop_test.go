@@ -11,6 +11,7 @@ import (
 
 	"github.com/glebarez/sqlite"
 	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/idtype/idtest"
@@ -20,13 +21,7 @@ import (
 
 // The IDs of a golden file are the same in every run.
 func TestGolden(t *testing.T) {
-	db, err := Open(sqlite.Open(":memory:"), idtest.Sequence[idtype.Snowflake]())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.AutoMigrate(&Order{}); err != nil {
-		t.Fatal(err)
-	}
+	db := open(t, idtest.Sequence[idtype.Snowflake]())
 	orders := []Order{{Total: 4200}, {Total: 990}}
 	if err := db.Create(&orders).Error; err != nil {
 		t.Fatal(err)
@@ -38,6 +33,19 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// open opens an empty database in memory.
+func open(t *testing.T, ids idtype.Generator[idtype.Snowflake]) *gorm.DB {
+	t.Helper()
+	db, err := Open(sqlite.Open(":memory:"), ids)
+	if err == nil {
+		err = db.AutoMigrate(&Order{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 // The test moves the clock, and IDs have its time.
 func TestOrdersOf(t *testing.T) {
 	monday := time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
@@ -46,13 +54,7 @@ func TestOrdersOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := Open(sqlite.Open(":memory:"), ids)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.AutoMigrate(&Order{}); err != nil {
-		t.Fatal(err)
-	}
+	db := open(t, ids)
 	for total := range int64(3) { // at 23:00 on Monday, and at 00:00 and 01:00 on Tuesday
 		if err := db.Create(&Order{Total: total}).Error; err != nil {
 			t.Fatal(err)
