@@ -1,12 +1,9 @@
 package guide
 
 import (
-	"context"
-	"database/sql"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/migrations"
 )
 
 // NewOrderIDs returns the generator of one instance. No two instances may have
@@ -86,11 +83,6 @@ var (
 		IndexBits:   10,
 	}
 )
-
-// MigrateLayouts installs the SQL functions for these layouts.
-func MigrateLayouts(ctx context.Context, db *sql.DB) error {
-	return migrations.Up(ctx, db, migrations.Config{Snowflake: EventLayout, SnowflakeSI: PageLayout})
-}
 
 // NewEvents returns a generator with the layout of events.
 func NewEvents(worker int) (*idtype.SnowflakeGenerator, error) {

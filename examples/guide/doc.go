@@ -1,3 +1,3 @@
-// Package guide has the code that the pages in docs show, one file per page. The
+// Package guide has the code that the pages in docs show or link, one file per page. The
 // tests in integration_test/guide run it.
 package guide

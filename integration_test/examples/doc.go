@@ -4,7 +4,7 @@
 //
 //   - examples_test.go: the quickstart, on Postgres and SQLite, the tests in examples/testing, and
 //     the examples of package pgxcodec that need a server
-//   - readme_test.go: the program in README.md, and the first SQL of docs/migrating.md
+//   - readme_test.go: the program in README.md, and a default in a table with partitions
 //   - moving_test.go: examples/moving moves tables from sequences to generated keys, by SQL, by
 //     GORM's AutoMigrate, and by rekey while two versions of a program run
 //   - sqlc_test.go: queries that sqlc generates, in all query exec modes of pgx

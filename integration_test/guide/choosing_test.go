@@ -126,7 +126,7 @@ func TestChoosingLayouts(t *testing.T) {
 
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
-		must(t, guide.MigrateLayouts(t.Context(), pool))
+		must(t, migrations.Up(t.Context(), pool, migrations.Config{Snowflake: guide.EventLayout, SnowflakeSI: guide.PageLayout}))
 		pgtest.Fails(t, migrations.Check(t.Context(), pool, migrations.Config{}), migrations.ErrLayout) // the default layout
 		gen, err := guide.NewEvents(5)
 		must(t, err)
