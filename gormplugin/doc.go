@@ -87,6 +87,7 @@
 // every database. The text of a zero Sno's uuid is 32323232-3232-3232-3232-323232323232:
 //
 //	ID idtype.SnowflakeOf[Order] `gorm:"check:id <> 0"`
+//	ID idtype.UUIDOf[Order]      `gorm:"check:id <> '00000000-0000-0000-0000-000000000000'"`
 //	ID idtype.SnoOf[Order]       `gorm:"check:id <> '32323232-3232-3232-3232-323232323232'"`
 //
 // # Composite keys

@@ -85,5 +85,15 @@ func TestPagingOldUUIDs(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
+
+		// The cast to a domain, which sqlc needs, finds old keys, too.
+		db.Exec(t, "CREATE DOMAIN upload_id AS uuid")
+		var old idtype.UUIDOf[guide.Upload]
+		var n int
+		must(t, pool.QueryRow(t.Context(), "SELECT id FROM uploads ORDER BY id LIMIT 1").Scan(&old))
+		must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM uploads WHERE id = ANY($1::upload_id[])", []idtype.UUIDOf[guide.Upload]{old, want[0].ID}).Scan(&n))
+		if n != 2 {
+			t.Errorf("got %d of an old and a new row", n)
+		}
 	})
 }

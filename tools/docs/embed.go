@@ -15,12 +15,12 @@ import (
 var (
 	// block matches a block of code and the comment above it, which names a file
 	// and pieces of the file.
-	block = regexp.MustCompile("(?m)(^ *<!-- (sql|\\S+\\.[a-z]+)((?: \\S+)*) -->\n)?^( *)```(go|sql|yaml|json)\n(?:.*\n)*? *```$")
+	block = regexp.MustCompile("(?m)(^ *<!-- (sql|\\S+\\.[a-z]+)((?: \\S+)*) -->\n)?^( *)```(go|sql|yaml|json|dockerfile)\n(?:.*\n)*? *```$")
 	// heading matches the line above a piece.
 	heading = regexp.MustCompile(`^# \[([a-z0-9-]*)\]\n$`)
 )
 
-// embed returns a Markdown file with each block of Go, YAML or JSON replaced by
+// embed returns a Markdown file with each block of Go, YAML, JSON or Docker replaced by
 // the code that the comment above the block names, relative to the Markdown
 // file:
 //

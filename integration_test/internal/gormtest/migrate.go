@@ -533,15 +533,20 @@ func zeroKeyGuards(t *testing.T, g *database) {
 		ID   idtype.SnoOf[dated] `gorm:"check:id <> '32323232-3232-3232-3232-323232323232'"`
 		Name string
 	}
+	type checkedUUID struct {
+		ID   idtype.UUIDOf[dated] `gorm:"type:uuid;check:id <> '00000000-0000-0000-0000-000000000000'"`
+		Name string
+	}
 	must(t, g.real.Use(gormplugin.Domains{}))
 	g.real.TranslateError = true
-	for name, row := range map[string]any{"CHECK": &checked{}, "CHECK of a Sno": &checkedSno{}, "domain": &domainSnowflake{}, "domain of a Sno": &domainSno{}} {
+	for name, row := range map[string]any{"CHECK": &checked{}, "CHECK of a Sno": &checkedSno{}, "CHECK of a UUID": &checkedUUID{}, "domain": &domainSnowflake{}, "domain of a Sno": &domainSno{}} {
 		must(t, g.AutoMigrate(row))
 		fails(t, name, g.Create(row).Error, gorm.ErrCheckConstraintViolated, "")
 	}
 	g.use(t, bindings(t)...)
 	must(t, g.Create(&checked{Name: "with the plugin"}).Error)
 	must(t, g.Create(&checkedSno{Name: "with the plugin"}).Error)
+	must(t, g.Create(&checkedUUID{Name: "with the plugin"}).Error)
 }
 
 type (
