@@ -187,11 +187,7 @@ func (r *reading) pools(ctx context.Context, e *dbhealth.Examination) error {
 		r.add(poolNumbers, float64(p.Held), p.Pool, "held")
 		r.add(poolNumbers, float64(p.Reserved), p.Pool, "reserved")
 		r.add(poolNumbers, float64(p.Ahead), p.Pool, "ahead")
-		fence := p.Fence.Seconds()
-		if p.FencedUntil != nil && p.FencedUntil.Infinite != "" {
-			fence = math.Inf(1)
-		}
-		r.add(poolFence, fence, p.Pool)
+		r.add(poolFence, p.Fence, p.Pool)
 	}
 	return err
 }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/internal/pgerror"
@@ -45,39 +43,6 @@ type Finding struct {
 
 // Counts reports whether the finding is a fault that nobody suppressed.
 func (f Finding) Counts() bool { return f.Level != OK && f.Suppressed == "" }
-
-// A Rule finds one kind of fault.
-type Rule struct {
-	ID   string
-	Area string // the section in the report
-	// Means and Remedy are the rule's line in the documentation.
-	Means, Remedy string
-
-	check func(context.Context, *Examination) error
-	needs []string // privileges, with $s for the schema
-}
-
-// The privileges of rules.
-const (
-	usage   = "USAGE ON SCHEMA $s"
-	mayList = "SELECT ON $s.node_pool, $s.node_status"
-)
-
-// Rules are all rules, in the order of the report. The first ones read what the others use.
-func Rules() []*Rule {
-	return []*Rule{
-		&serverVersion, &serverReadOnly, &clockSkew,
-		&notInstalled, &migrationMissing, &layoutDiffers, &objectMissing, &databaseCopied,
-		&generatorAhead, &generatorSubscribed, &generatorBehind, &keyAhead,
-		&formatEnds,
-		&nodeSetting, &settingUnreserved,
-		&nodeMissing, &nodeUnreserved, &nodeOpaque, &defaultDenied,
-		&poolExhausted, &poolFenced, &poolLayout, &reservationRange, &markAhead,
-		&partitionSkipped, &partitionMissing, &partitionHorizon, &partitionPremake, &partitionDefault, &partitionMaintenance,
-		&keySkipped, &intReference, &keyDuplicate, &uuidVersion,
-		&rekeyStalled, &citusDomain, &citusWorker,
-	}
-}
 
 // Options are the options of [New]. The zero value runs all rules.
 type Options struct {
@@ -147,7 +112,7 @@ type Examination struct {
 	db     *sql.DB
 	o      Options
 	report Report
-	rule   *Rule
+	rule   Rule
 	memory map[string]any // see recall
 
 	ahead    time.Duration // of the server's clock
@@ -175,17 +140,15 @@ func (e *Examination) Run(ctx context.Context) (*Report, error) {
 		if e.absent {
 			break
 		}
-		if len(e.o.Areas) > 0 && !slices.Contains(e.o.Areas, rule.Area) && rule != &notInstalled {
+		if len(e.o.Areas) > 0 && !slices.Contains(e.o.Areas, rule.Area) && rule.ID != notInstalled {
 			continue
 		}
 		e.rule = rule
-		switch err := rule.check(ctx, e); {
-		case err == nil:
-		case unreadable(err):
-			e.report.Blind = e.report.Blind || rule.Area == notInstalled.Area
-			e.fail(ctx, rule.Area, err, rule.needs...)
-		default:
-			return nil, fmt.Errorf("rule %s: %w", rule.ID, err)
+		if err := rule.check(ctx, e); err != nil {
+			e.report.Blind = e.report.Blind || rule.Area == "installation"
+			if err := e.fail(ctx, "", rule.Area, err); err != nil {
+				return nil, fmt.Errorf("rule %s: %w", rule.ID, err)
+			}
 		}
 	}
 	if err := e.suppress(ctx); err != nil {
@@ -204,63 +167,54 @@ func (e *Examination) add(l Level, of, subject, detail, remedy string) {
 		Subject: visible(subject), Detail: visible(detail), Remedy: visible(remedy), Of: visible(of)})
 }
 
-// fail adds a finding for a rule that failed with a server's error. It is unknown if the role
-// lacks privileges, and a problem otherwise.
-func (e *Examination) fail(ctx context.Context, subject string, err error, privileges ...string) {
-	remedy := pgerror.Hint(err)
-	switch {
-	case pgerror.State(err) == pgerror.InsufficientPrivilege:
-		e.add(Unknown, "", subject, pgerror.Message(err), Privileges(ctx, e.db, err, e.Config.Schema, privileges...))
-		return
-	case pgerror.State(err) == pgerror.LockNotAvailable:
-		e.add(Unknown, "", subject, pgerror.Message(err), "another session keeps a table locked; try again")
-		return
+// addRows adds a finding for each row of a query, in which $s is the schema. The columns are the
+// pool or table, the subject, the detail and the remedy. It returns the row count.
+func (e *Examination) addRows(ctx context.Context, l Level, query string) (int, error) {
+	list, err := collect(ctx, e, func(f *Finding) []any { return []any{&f.Of, &f.Subject, &f.Detail, &f.Remedy} }, query)
+	for _, f := range list {
+		e.add(l, f.Of, f.Subject, f.Detail, f.Remedy)
+	}
+	return len(list), err
+}
+
+// fail adds a finding for an error of the server, such as bounds that are no IDs, in a rule or for a
+// table of a user. It is unknown if the role lacks privileges, and a problem otherwise. It returns
+// any other error.
+func (e *Examination) fail(ctx context.Context, table, subject string, err error) error {
+	level, remedy := Problem, pgerror.Hint(err)
+	switch state := pgerror.State(err); {
+	case !unreadable(err):
+		return err
+	case state == pgerror.InsufficientPrivilege && table != "":
+		level, remedy = Unknown, cmp.Or(remedy, "connect as the owner of the table and of schema "+e.Config.Schema)
+	case state == pgerror.InsufficientPrivilege:
+		level, remedy = Unknown, Privileges(ctx, e.db, err, e.Config.Schema, e.rule.needs)
+	case state == pgerror.LockNotAvailable:
+		level, remedy = Unknown, "another session keeps a table locked; try again"
 	case Missing(err):
 		remedy = cmp.Or(e.outdated, remedyMissing)
 	}
-	e.add(Problem, "", subject, pgerror.Message(err), remedy)
-}
-
-// failTable is fail for a table of a user.
-func (e *Examination) failTable(ctx context.Context, table, subject string, err error) error {
-	switch {
-	case pgerror.State(err) == pgerror.InsufficientPrivilege:
-		e.add(Unknown, table, subject, pgerror.Message(err), cmp.Or(pgerror.Hint(err), "connect as the owner of the table and of schema "+e.Config.Schema))
-	case unreadable(err): // such as bounds that are no IDs
-		e.fail(ctx, subject, err)
-	default:
-		return err
-	}
+	e.add(level, table, subject, pgerror.Message(err), remedy)
 	return nil
 }
 
-// ignoreComment matches the part of a table's comment that suppresses rules.
-var ignoreComment = regexp.MustCompile(`sortkey: ignore ([a-z0-9-]+(?:, ?[a-z0-9-]+)*)`)
-
 // suppress marks the findings of rules that the options or the comment on their table ignore.
 func (e *Examination) suppress(ctx context.Context) error {
-	type comment struct{ table, text string }
-	comments, err := collect(ctx, e, func(c *comment) []any { return []any{&c.table, &c.text} }, `
-		SELECT format('%I.%I', n.nspname, c.relname), d.description FROM pg_description d
-			JOIN pg_class c ON c.oid = d.objoid JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0 AND d.description LIKE '%sortkey: ignore %'`)
+	type tableRule struct{ table, id string }
+	ignored, err := collect(ctx, e, func(t *tableRule) []any { return []any{&t.table, &t.id} }, `
+		SELECT format('%I.%I', n.nspname, c.relname), id FROM pg_description d
+			JOIN pg_class c ON c.oid = d.objoid JOIN pg_namespace n ON n.oid = c.relnamespace,
+			regexp_matches(d.description, 'sortkey: ignore ([a-z0-9-]+(, ?[a-z0-9-]+)*)', 'g') m, regexp_split_to_table(m[1], ', ?') id
+		WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0`)
 	if err != nil {
 		return err
-	}
-	ignored := map[[2]string]bool{} // by table and ID
-	for _, c := range comments {
-		for _, m := range ignoreComment.FindAllStringSubmatch(c.text, -1) {
-			for id := range strings.SplitSeq(m[1], ",") {
-				ignored[[2]string{visible(c.table), strings.TrimSpace(id)}] = true
-			}
-		}
 	}
 	for i := range e.report.Findings {
 		switch f := &e.report.Findings[i]; {
 		case f.Level == OK:
 		case slices.Contains(e.o.Ignore, f.ID):
 			f.Suppressed = "by --ignore"
-		case ignored[[2]string{f.Of, f.ID}]:
+		case slices.ContainsFunc(ignored, func(t tableRule) bool { return visible(t.table) == f.Of && t.id == f.ID }):
 			f.Suppressed = "by the comment on the table"
 		}
 	}

@@ -103,8 +103,8 @@ func TestRules(t *testing.T) {
 		}
 		area = r.Area
 		areas[area] = true
-		if want := r.Means + " | " + r.Remedy; documented[r.ID] != want {
-			t.Errorf("docs/monitoring.md: want the line\n| `%s` | %s |", r.ID, want)
+		if means, remedy, _ := strings.Cut(documented[r.ID], " | "); means == "" || remedy == "" {
+			t.Errorf("docs/monitoring.md: want a line | `%s` | what it means | remedy |", r.ID)
 		}
 		delete(documented, r.ID)
 	}

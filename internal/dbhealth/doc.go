@@ -4,9 +4,8 @@
 //	e := dbhealth.New(db, dbhealth.Options{})
 //	report, err := e.Run(ctx)
 //
-// Each fault is a [Finding] of a [Rule] with a stable ID, such as node-unreserved. A rule is
-// one variable: its SQL, its limits, its texts. The files rules_….go have the rules by area, in the
-// order of the report. The commands doctor, migrate check, nodes list and partitions list, and
+// Each fault is a [Finding] of a [Rule] with a stable ID, such as node-unreserved. [Rules] is the
+// table of rules, in the order of the report. The files rules_….go have their checks by area. The commands doctor, migrate check, nodes list and partitions list, and
 // the metrics of a database, print the findings of these rules, and have none of their own.
 //
 // The package also has the queries on which several rules rely, and which the commands print

@@ -2,10 +2,10 @@ package dbhealth
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/internal/trust"
 )
 
@@ -103,37 +103,34 @@ func (k key) sample(rows int) string {
 	return fmt.Sprintf("SELECT t.%s::%s AS k FROM %s t%s LIMIT %d", k.column, k.base, k.table, order, rows)
 }
 
-// eachKey calls f for the keys that want returns true for, and adds a finding if the role can't
-// read some of them.
-func (e *Examination) eachKey(ctx context.Context, want func(key) bool, f func(key) error) error {
-	keys, err := e.keys(ctx)
-	if err != nil {
-		return err
-	}
-	denied := 0
-	for _, k := range keys {
-		if k.skipped != "" || !want(k) {
-			continue
+// eachKey returns a check that calls f for the keys that want returns true for. If the role can't
+// read some of them, the check adds a finding.
+func eachKey(want func(key) bool, f func(context.Context, *Examination, key) error) checkFunc {
+	return func(ctx context.Context, e *Examination) error {
+		keys, err := e.keys(ctx)
+		if err != nil {
+			return err
 		}
-		if !k.readable {
-			denied++
-			continue
-		}
-		if err := f(k); err != nil {
-			before := len(e.report.Findings)
-			if err := e.failTable(ctx, k.table, k.subject(), err); err != nil {
+		denied := 0
+		for _, k := range keys {
+			if k.skipped != "" || !want(k) {
+				continue
+			}
+			var failed error
+			if k.readable {
+				failed = f(ctx, e, k)
+			}
+			if !k.readable || pgerror.State(failed) == pgerror.InsufficientPrivilege {
+				denied++
+			} else if err := e.fail(ctx, k.table, k.subject(), failed); err != nil {
 				return err
 			}
-			if e.report.Findings[before].Level == Unknown {
-				e.report.Findings = e.report.Findings[:before]
-				denied++
-			}
 		}
+		if denied > 0 {
+			e.add(Unknown, "", "keys", plural(denied, "column", "")+" of keys can't be read", "connect as the owner of the tables")
+		}
+		return nil
 	}
-	if denied > 0 {
-		e.add(Unknown, "", "keys", plural(denied, "column", "")+" of keys can't be read", "connect as the owner of the tables")
-	}
-	return nil
 }
 
 // A newest has the newest times of keys of a column: of all, and of the ones with the node
@@ -143,7 +140,7 @@ type newest struct{ all, own *time.Time }
 // newest reads the largest keys of a column.
 func (e *Examination) newest(ctx context.Context, k key) (newest, error) {
 	return recall(e, "newest "+k.subject(), func() (n newest, err error) {
-		node, sample := "$s."+k.format+"_node(k)", k.sample(1000)
+		node, sample := e.sql("$s."+k.format+"_node(k)"), k.sample(1000)
 		switch k.format {
 		case "uid60":
 			node = "NULL::integer"
@@ -151,13 +148,11 @@ func (e *Examination) newest(ctx context.Context, k key) (newest, error) {
 			// UUIDs of version 4 are as large as any. So read the ones of the next century, and few
 			// random ones are among them.
 			node = "NULL::integer"
-			sample = fmt.Sprintf(`SELECT t.%[1]s::uuid AS k FROM %[2]s t WHERE t.%[1]s::uuid >= $s.uuid7_floor(clock_timestamp()) AND t.%[1]s::uuid < $s.uuid7_floor(clock_timestamp() + interval '100 years') ORDER BY t.%[1]s LIMIT %[3]d`,
+			sample = fmt.Sprintf(e.sql(`SELECT t.%[1]s::uuid AS k FROM %[2]s t WHERE t.%[1]s::uuid >= $s.uuid7_floor(clock_timestamp()) AND t.%[1]s::uuid < $s.uuid7_floor(clock_timestamp() + interval '100 years') ORDER BY t.%[1]s LIMIT %[3]d`),
 				k.column, k.table, sampled)
 		}
-		err = e.read(ctx, func(tx *sql.Tx) error {
-			return tx.QueryRowContext(ctx, e.sql(fmt.Sprintf(`SELECT max($s.%[1]s_time(k)), max($s.%[1]s_time(k)) FILTER (WHERE %[2]s = ANY ($1::text::integer[])) FROM (%[3]s) x`,
-				k.format, node, sample)), k.nodes).Scan(&n.all, &n.own)
-		})
+		err = e.rowOf(ctx, []any{&n.all, &n.own}, fmt.Sprintf(e.sql(`SELECT max($s.%[1]s_time(k)), max($s.%[1]s_time(k)) FILTER (WHERE %[2]s = ANY ($1::text::integer[])) FROM (%[3]s) x`),
+			k.format, node, sample), k.nodes)
 		return n, err
 	})
 }

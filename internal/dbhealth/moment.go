@@ -1,6 +1,7 @@
 package dbhealth
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -23,23 +24,16 @@ func MomentOf(expression string) string {
 
 // Scan implements [sql.Scanner].
 func (m *Moment) Scan(src any) (err error) {
+	var text sql.NullString
 	*m = Moment{}
-	var text string
-	switch v := src.(type) {
-	case nil:
-		return nil
-	case string:
-		text = v
-	case []byte:
-		text = string(v)
-	default:
-		return fmt.Errorf("dbhealth: scan %T into a Moment: want a text", src)
+	if err := text.Scan(src); err != nil || !text.Valid {
+		return err
 	}
-	if strings.HasSuffix(text, "infinity") {
-		m.Infinite = text
+	if strings.HasSuffix(text.String, "infinity") {
+		m.Infinite = text.String
 		return nil
 	}
-	m.Time, err = time.Parse(time.RFC3339, text)
+	m.Time, err = time.Parse(time.RFC3339, text.String)
 	return err
 }
 

@@ -1,9 +1,9 @@
 package dbhealth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -22,8 +22,7 @@ type Pool struct {
 	Ahead       int     `json:"ahead"`
 	FencedUntil *Moment `json:"fenced_until"` // nil: not fenced
 
-	// Fence is the time that is left until then.
-	Fence time.Duration `json:"-"`
+	Fence float64 `json:"-"` // seconds until FencedUntil; can be infinite
 }
 
 // Pools returns all pools.
@@ -32,30 +31,16 @@ func (e *Examination) Pools(ctx context.Context) ([]Pool, error) {
 		// A pool has up to 65,536 numbers, most of them never used. The query drops these first:
 		// counting all in one GROUP BY takes three times as long.
 		pools, err := collect(ctx, e, func(p *Pool) []any {
-			return []any{&p.Pool, &p.Size, &p.Layout, &p.Held, &p.Reserved, &p.Free, &p.Ahead, &p.FencedUntil, (*seconds)(&p.Fence)}
+			return []any{&p.Pool, &p.Size, &p.Layout, &p.Held, &p.Reserved, &p.Free, &p.Ahead, &p.FencedUntil, &p.Fence}
 		}, `SELECT coalesce(p.name, s.pool), p.size, p.layout, coalesce(s.held, 0), coalesce(s.reserved, 0), p.size - coalesce(s.taken, 0), coalesce(s.taken - s.held - s.reserved, 0),
 				CASE WHEN p.fenced_until > clock_timestamp() THEN `+MomentOf("p.fenced_until")+` END,
-				CASE WHEN isfinite(p.fenced_until) AND p.fenced_until > clock_timestamp() THEN extract(epoch FROM p.fenced_until - clock_timestamp()) ELSE 0 END::float8
+				CASE WHEN p.fenced_until = 'infinity' THEN 'infinity' ELSE greatest(0, extract(epoch FROM nullif(p.fenced_until, '-infinity') - clock_timestamp())) END::float8
 			FROM $s.node_pool p FULL JOIN (
 				SELECT pool, count(*) FILTER (WHERE state <> 'free' OR mark > clock_timestamp()) AS taken, count(*) FILTER (WHERE state = 'held') AS held, count(*) FILTER (WHERE state = 'reserved') AS reserved
 				FROM $s.node_status WHERE state <> 'free' OR mark IS NOT NULL OR pool NOT IN (SELECT name FROM $s.node_pool) GROUP BY pool
 			) s ON s.pool = p.name ORDER BY 1`)
 		return pools, err
 	})
-}
-
-// seconds scans a number of seconds into a duration.
-type seconds time.Duration
-
-// Scan implements [database/sql.Scanner].
-func (s *seconds) Scan(src any) error {
-	v, ok := src.(float64)
-	if !ok {
-		return fmt.Errorf("dbhealth: scan %T as seconds: want float64", src)
-	}
-	const longest = math.MaxInt64 / int64(time.Second)
-	*s = seconds(min(v, float64(longest)) * float64(time.Second))
-	return nil
 }
 
 // A Number is a node number of a pool.
@@ -117,29 +102,21 @@ func FormatOf(c migrations.Config, pool, layout string) *PoolFormat {
 	if pool == "spread64" { // the numbers of all clusters
 		return &PoolFormat{"spread64", 1 << 10, same}
 	}
-	find := func(name string, p nodelease.Pool, node func(int) int) *PoolFormat {
+	var found *PoolFormat
+	try := func(name string, p nodelease.Pool, node func(int) int) {
 		if layout == p.Layout || layout == "" && pool == p.Name {
-			return &PoolFormat{name, p.Size, node}
+			found = &PoolFormat{name, p.Size, node}
 		}
-		return nil
 	}
-	if f := find("snowflake", nodelease.ForSnowflake(c.Snowflake), same); f != nil {
-		return f
-	}
-	if f := find("sno", nodelease.ForSno(), same); f != nil {
-		return f
-	}
+	try("snowflake", nodelease.ForSnowflake(c.Snowflake), same)
+	try("sno", nodelease.ForSno(), same)
 	if c.SnowflakeSI != (idtype.SnowflakeSILayout{}) {
-		if f := find("snowflake_si", nodelease.ForSnowflakeSI(c.SnowflakeSI), same); f != nil {
-			return f
-		}
+		try("snowflake_si", nodelease.ForSnowflakeSI(c.SnowflakeSI), same)
 	}
 	for cluster := range 16 {
-		if f := find("spread64", nodelease.ForSpread64(cluster), func(number int) int { return number<<4 | cluster }); f != nil {
-			return f
-		}
+		try("spread64", nodelease.ForSpread64(cluster), func(number int) int { return number<<4 | cluster })
 	}
-	return nil
+	return found
 }
 
 // A reservation is a reserved number in a pool of a format, or in one that a program has
@@ -147,7 +124,6 @@ func FormatOf(c migrations.Config, pool, layout string) *PoolFormat {
 type reservation struct {
 	pool, note, layout string
 	number             int
-	poolSize           *int
 
 	size    int // of the pool or of its format
 	setting int // the value of the setting; -1: no ID can have this number
@@ -160,28 +136,20 @@ func (r reservation) rangeText() string { return fmt.Sprintf("%s has 0 to %d", r
 // or one that a program will create.
 func (e *Examination) reservations(ctx context.Context) ([]reservation, error) {
 	return recall(e, "reservations", func() (known []reservation, err error) {
-		list, err := collect(ctx, e, func(r *reservation) []any { return []any{&r.pool, &r.number, &r.note, &r.poolSize, &r.layout} }, `
-			SELECT s.pool, s.number, s.reserved, p.size, coalesce(p.layout, '')
+		list, err := collect(ctx, e, func(r *reservation) []any { return []any{&r.pool, &r.number, &r.note, &r.size, &r.layout} }, `
+			SELECT s.pool, s.number, s.reserved, coalesce(p.size, 0), coalesce(p.layout, '')
 			FROM $s.node_status s LEFT JOIN $s.node_pool p ON p.name = s.pool WHERE s.reserved IS NOT NULL ORDER BY s.pool, s.number`)
 		for _, r := range list {
-			f := FormatOf(e.Config, r.pool, r.layout)
-			switch {
-			case r.poolSize != nil:
-				r.size = *r.poolSize
-			case f != nil:
-				r.size = f.Size
-			default:
-				continue
+			r.setting = r.number
+			if f := FormatOf(e.Config, r.pool, r.layout); f != nil {
+				r.size, r.setting = cmp.Or(r.size, f.Size), f.Node(r.number)
 			}
-			switch {
-			case r.number >= r.size:
+			if r.number >= r.size {
 				r.setting = -1
-			case f != nil:
-				r.setting = f.Node(r.number)
-			default:
-				r.setting = r.number
 			}
-			known = append(known, r)
+			if r.size > 0 {
+				known = append(known, r)
+			}
 		}
 		return known, err
 	})

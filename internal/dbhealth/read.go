@@ -33,7 +33,12 @@ func (e *Examination) sql(query string) string {
 
 // row scans the only row of a query, in which $s is the schema.
 func (e *Examination) row(ctx context.Context, dst []any, query string, args ...any) error {
-	return e.read(ctx, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, e.sql(query), args...).Scan(dst...) })
+	return e.rowOf(ctx, dst, e.sql(query), args...)
+}
+
+// rowOf is row for a query with names of the user's, which can contain $s.
+func (e *Examination) rowOf(ctx context.Context, dst []any, query string, args ...any) error {
+	return e.read(ctx, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, query, args...).Scan(dst...) })
 }
 
 // collect returns the rows of a query, in which $s is the schema. dst returns the pointers to

@@ -12,13 +12,6 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-var generatorAhead = Rule{
-	ID: "generator-ahead", Area: "generators",
-	Means:  "the server generated IDs while its clock was ahead, so the defaults fail until it has caught up",
-	Remedy: "wait, or reserve another node number and reset the sequence",
-	check:  checkGenerators,
-}
-
 // generators are the last IDs of the server's generators.
 type generators struct {
 	last       map[string]time.Time // by format, as in SQL
@@ -52,7 +45,7 @@ func (e *Examination) generators(ctx context.Context) (generators, error) {
 	})
 }
 
-func checkGenerators(ctx context.Context, e *Examination) error {
+func checkSequences(ctx context.Context, e *Examination) error {
 	g, err := e.generators(ctx)
 	if err != nil {
 		return err
@@ -85,117 +78,83 @@ func (e *Examination) resetRemedy(format string) string {
 		"end all sessions, since they keep their number; only then run SELECT setval('$s_internal.%[1]s_clock', 1)", format))
 }
 
-var generatorSubscribed = Rule{
-	ID: "generator-subscribed", Area: "generators",
-	Means:  "a subscription sets a sequence of the `next_` functions to the publisher's state, and a default that creates IDs meanwhile repeats some",
-	Remedy: "subscribe to no publication `FOR ALL SEQUENCES`; copy other sequences with `setval`",
-	check: func(ctx context.Context, e *Examination) error {
-		// Since Postgres 19, a publication can have sequences.
-		type subscribed struct{ sequence, subscription string }
-		list, err := collect(ctx, e, func(s *subscribed) []any { return []any{&s.sequence, &s.subscription} }, `
-			SELECT c.relname, quote_ident(u.subname) FROM pg_subscription_rel r JOIN pg_class c ON c.oid = r.srrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-				JOIN pg_subscription u ON u.oid = r.srsubid WHERE n.nspname = '$s_internal' AND c.relkind = 'S' ORDER BY 1, 2`)
-		for _, s := range list {
-			e.add(Problem, "", e.sql("$s_internal."+s.sequence), "is a sequence of subscription "+s.subscription+": its next refresh sets it back, and the defaults repeat IDs if they create some meanwhile",
-				"run ALTER SUBSCRIPTION "+s.subscription+" DROP PUBLICATION … with the publication of all sequences, or take the sequences out of it and run ALTER SUBSCRIPTION "+s.subscription+" REFRESH PUBLICATION; copy the sequences of other schemas with setval")
-		}
+func checkSubscribed(ctx context.Context, e *Examination) error {
+	// Since Postgres 19, a publication can have sequences.
+	_, err := e.addRows(ctx, Problem, `
+		SELECT '', '$s_internal.' || c.relname,
+			format('is a sequence of subscription %I: its next refresh sets it back, and the defaults repeat IDs if they create some meanwhile', u.subname),
+			format('run ALTER SUBSCRIPTION %1$I DROP PUBLICATION p, where p publishes all sequences, or take the sequences out of it and run ALTER SUBSCRIPTION %1$I REFRESH PUBLICATION; copy the sequences of other schemas with setval', u.subname)
+		FROM pg_subscription_rel r JOIN pg_class c ON c.oid = r.srrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+			JOIN pg_subscription u ON u.oid = r.srsubid WHERE n.nspname = '$s_internal' AND c.relkind = 'S' ORDER BY 2, u.subname`)
+	return err
+}
+
+// generatedInOrder reports whether a default generates the keys, which sort by time.
+func generatedInOrder(k key) bool { return k.generated && sorts(k) }
+
+func checkGeneratorBehind(ctx context.Context, e *Examination, k key) error {
+	g, err := e.generators(ctx)
+	if err != nil {
 		return err
-	},
-}
-
-var generatorBehind = Rule{
-	ID: "generator-behind", Area: "generators",
-	Means:  "a table has keys with the node number of a default that are newer than the last ID of its `next_` function: its sequence was set back, or another generator uses the number",
-	Remedy: "`sortkey audit`; reserve another number for the defaults",
-	needs:  []string{usage},
-	check: func(ctx context.Context, e *Examination) error {
-		g, err := e.generators(ctx)
-		if err != nil {
-			return err
-		}
-		generated := func(k key) bool { return k.generated && sorts(k) }
-		return e.eachKey(ctx, generated, func(k key) error {
-			n, err := e.newest(ctx, k)
-			last, known := g.last[k.format]
-			if err != nil || !known || n.own == nil || n.own.Sub(last) <= largeSkew {
-				return err
-			}
-			if now := e.serverNow(); n.own.Sub(now) > largeSkew {
-				e.add(Problem, k.table, k.subject(), fmt.Sprintf("has a key of %s (%s) with the node number of a default, and the last ID of next_%s is of %s: the default repeats keys at that time",
-					stamp(*n.own), distance(*n.own, now), k.format, stamp(last)), "reserve another node number for the defaults before that time")
-				return nil
-			}
-			e.add(Warning, k.table, k.subject(), fmt.Sprintf("has a key of %s with the node number of a default, and the last ID of next_%s is of %s: its sequence was set back, or another generator uses the number",
-				stamp(*n.own), k.format, stamp(last)), e.sql("run sortkey audit "+k.table+" to find duplicates, and never set or restore $s_internal."+k.format+"_clock by itself; the next ID is of the present again"))
-			return nil
-		})
-	},
-}
-
-var keyAhead = Rule{
-	ID: "key-ahead", Area: "generators",
-	Means:  "a column has keys of the future: a clock was wrong, or a program with another epoch created them",
-	Remedy: "correct the clock, or the layout of the program",
-	needs:  []string{usage},
-	check: func(ctx context.Context, e *Examination) error {
-		g, err := e.generators(ctx)
-		if err != nil {
-			return err
-		}
-		return e.eachKey(ctx, sorts, func(k key) error {
-			n, err := e.newest(ctx, k)
-			now := e.serverNow()
-			if err != nil || n.all == nil || n.all.Sub(now) <= largeSkew {
-				return err
-			}
-			if last, known := g.last[k.format]; k.generated && known && n.own != nil && n.own.Sub(now) > largeSkew && n.own.Sub(last) > largeSkew {
-				return nil // generator-behind
-			}
-			detail := fmt.Sprintf("has a key of %s (%s): a clock was wrong", stamp(*n.all), distance(*n.all, now))
-			remedy := "find the program that generated it, and correct its clock; until that time, no new key sorts after this one"
-			if n.all.Sub(now) > 30*day && (k.format == "snowflake" || k.format == "snowflake_si") {
-				detail += ", or a program with another epoch created it"
-				remedy = fmt.Sprintf("compare the layouts of your programs with the one of the database, %s; if that is the same, %s", e.layoutOf(k.format), remedy)
-			}
-			e.add(Problem, k.table, k.subject(), detail, remedy)
-			return nil
-		})
-	},
-}
-
-// layoutOf returns the layout of a format, as the flags of the command.
-func (e *Examination) layoutOf(format string) string {
-	l, si := e.Config.Snowflake, e.Config.SnowflakeSI
-	if format == "snowflake_si" {
-		return layoutFlags(si.BaseClock, si.MachineBits, si.IndexBits)
 	}
-	return layoutFlags(l.Epoch, l.DatacenterBits, l.WorkerBits, l.SequenceBits)
+	n, err := e.newest(ctx, k)
+	last, known := g.last[k.format]
+	if err != nil || !known || n.own == nil || n.own.Sub(last) <= largeSkew {
+		return err
+	}
+	const why = "with the node number of a default, and the last ID of next_"
+	if now := e.serverNow(); n.own.Sub(now) > largeSkew {
+		e.add(Problem, k.table, k.subject(), fmt.Sprintf("has a key of %s (%s) %s%s is of %s: the default repeats keys at that time", stamp(*n.own), distance(*n.own, now), why, k.format, stamp(last)),
+			"reserve another node number for the defaults before that time")
+		return nil
+	}
+	e.add(Warning, k.table, k.subject(), fmt.Sprintf("has a key of %s %s%s is of %s: its sequence was set back, or another generator uses the number", stamp(*n.own), why, k.format, stamp(last)),
+		e.sql("run sortkey audit "+k.table+" to find duplicates, and never set or restore $s_internal."+k.format+"_clock by itself; the next ID is of the present again"))
+	return nil
+}
+
+func checkKeyAhead(ctx context.Context, e *Examination, k key) error {
+	g, err := e.generators(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := e.newest(ctx, k)
+	now := e.serverNow()
+	if err != nil || n.all == nil || n.all.Sub(now) <= largeSkew {
+		return err
+	}
+	if last, known := g.last[k.format]; k.generated && known && n.own != nil && n.own.Sub(now) > largeSkew && n.own.Sub(last) > largeSkew {
+		return nil // generator-behind
+	}
+	detail := fmt.Sprintf("has a key of %s (%s): a clock was wrong", stamp(*n.all), distance(*n.all, now))
+	remedy := "find the program that generated it, and correct its clock; until that time, no new key sorts after this one"
+	if n.all.Sub(now) > 30*day && (k.format == "snowflake" || k.format == "snowflake_si") {
+		detail += ", or a program with another epoch created it"
+		remedy = fmt.Sprintf("compare the layouts of your programs with the one of the database, %s; if that is the same, %s", e.layoutOf(k.format), remedy)
+	}
+	e.add(Problem, k.table, k.subject(), detail, remedy)
+	return nil
 }
 
 const shortLifetime = 5 * year // warning below
 
-var formatEnds = Rule{
-	ID: "format-ends", Area: "lifetime",
-	Means:  "the last time of a format is less than 5 years away, or, as a problem, has passed",
-	Remedy: "move to a format or a layout that ends later",
-	check: func(_ context.Context, e *Examination) error {
-		const remedy = "move to a format or a layout that ends later"
-		now := e.serverNow()
-		for _, span := range e.timespans() {
-			name := strings.ReplaceAll(span.format, "_", "-")
-			left := span.last.Sub(now)
-			end := span.last.UTC().Format(time.DateOnly)
-			switch {
-			case left < 0:
-				e.add(Problem, "", name, "ended on "+end+": IDs can't have later times", remedy)
-			case left < shortLifetime:
-				e.add(Warning, "", name, fmt.Sprintf("until %s (%s)", end, distance(span.last, now)), remedy)
-			default:
-				e.add(OK, "", name, fmt.Sprintf("until %s (%s)", end, distance(span.last, now)), "")
-			}
+func checkLifetimes(_ context.Context, e *Examination) error {
+	const remedy = "move to a format or a layout that ends later"
+	now := e.serverNow()
+	for _, span := range e.timespans() {
+		name := strings.ReplaceAll(span.format, "_", "-")
+		end := span.last.UTC().Format(time.DateOnly)
+		until := fmt.Sprintf("until %s (%s)", end, distance(span.last, now))
+		switch left := span.last.Sub(now); {
+		case left < 0:
+			e.add(Problem, "", name, "ended on "+end+": IDs can't have later times", remedy)
+		case left < shortLifetime:
+			e.add(Warning, "", name, until, remedy)
+		default:
+			e.add(OK, "", name, until, "")
 		}
-		return nil
-	},
+	}
+	return nil
 }
 
 // A timespan is the time that a format can hold.

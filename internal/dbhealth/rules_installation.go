@@ -1,7 +1,6 @@
 package dbhealth
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,22 +12,13 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// It runs in each examination: the other rules need the layouts.
-var notInstalled = Rule{
-	ID: "not-installed", Area: "installation",
-	Means:  "the schema has no installation, or one whose tables are empty or unknown",
-	Remedy: "`sortkey migrate up`, or the right `--schema`; restore the data",
-	needs:  []string{usage},
-	check:  checkInstalled,
-}
-
 func checkInstalled(ctx context.Context, e *Examination) error {
 	config, err := migrations.Installed(ctx, e.db, e.Config.Schema)
 	if err == nil {
 		e.Config = config
 		return nil
 	}
-	detail, remedy := Diagnose(err, e.Config.Schema)
+	detail, remedy := e.diagnose(err)
 	if detail == "" {
 		return err
 	}
@@ -44,41 +34,32 @@ func checkInstalled(ctx context.Context, e *Examination) error {
 		}
 	}
 	e.absent = true
-	e.add(Problem, "", e.installation(), e.withoutSchema(detail), remedy)
+	e.add(Problem, "", e.installation(), detail, remedy)
 	return nil
 }
 
 // installation is the subject of findings about the installation.
 func (e *Examination) installation() string { return "schema " + e.Config.Schema }
 
-// withoutSchema removes the subject from the text of an error of package migrations.
-func (e *Examination) withoutSchema(detail string) string {
-	return strings.TrimPrefix(detail, `schema "`+e.Config.Schema+`": `)
+// diagnose is [Diagnose] for a finding, whose subject is the schema.
+func (e *Examination) diagnose(err error) (problem, remedy string) {
+	problem, remedy = Diagnose(err, e.Config.Schema)
+	return strings.TrimPrefix(problem, `schema "`+e.Config.Schema+`": `), remedy
 }
 
-var migrationMissing = Rule{
-	ID: "migration-missing", Area: "installation",
-	Means:  "migrations of this version are not installed, or, as a warning, the database has newer ones",
-	Remedy: "`sortkey migrate up`, or your own tool; upgrade the command",
-	needs:  []string{usage},
-	check:  checkMigrations,
-}
-
-// wanted returns the layouts of the options, or the ones of the installation.
-func (e *Examination) wanted() migrations.Config {
-	c := e.o.Config
-	if c.Snowflake == (idtype.SnowflakeLayout{}) {
-		c.Snowflake = e.Config.Snowflake
-	}
-	if c.SnowflakeSI == (idtype.SnowflakeSILayout{}) {
-		c.SnowflakeSI = e.Config.SnowflakeSI
-	}
-	return c
-}
-
-// checked returns the error of [migrations.Check], on which three rules rely.
+// checked returns the error of [migrations.Check], on which three rules rely. A layout that the
+// options don't have is the one of the installation.
 func (e *Examination) checked(ctx context.Context) error {
-	err, _ := recall(e, "check", func() (error, error) { return migrations.Check(ctx, e.db, e.wanted()), nil })
+	err, _ := recall(e, "check", func() (error, error) {
+		c := e.o.Config
+		if c.Snowflake == (idtype.SnowflakeLayout{}) {
+			c.Snowflake = e.Config.Snowflake
+		}
+		if c.SnowflakeSI == (idtype.SnowflakeSILayout{}) {
+			c.SnowflakeSI = e.Config.SnowflakeSI
+		}
+		return migrations.Check(ctx, e.db, c), nil
+	})
 	return err
 }
 
@@ -93,42 +74,43 @@ func checkMigrations(ctx context.Context, e *Examination) error {
 	}
 	detail := fmt.Sprintf("%d of %d migrations", installed, len(known))
 	err = e.checked(ctx)
+	problem, remedy := e.diagnose(err)
 	switch {
 	case newest > len(known):
 		e.add(Warning, "", e.installation(), fmt.Sprintf("migrations up to %d; this command knows %d", newest, len(known)), "upgrade the command")
-	case errors.Is(err, migrations.ErrOutdated):
-		problem, remedy := Diagnose(err, e.Config.Schema)
-		e.outdated = remedy
-		e.add(Problem, "", e.installation(), detail+"; "+e.withoutSchema(problem), remedy)
 	case err == nil, errors.Is(err, migrations.ErrLayout):
 		e.add(OK, "", e.installation(), detail, "")
+	case errors.Is(err, migrations.ErrOutdated):
+		e.outdated = remedy
+		e.add(Problem, "", e.installation(), detail+"; "+problem, remedy)
+	case problem != "":
+		e.add(Problem, "", e.installation(), problem, remedy)
 	default:
-		problem, remedy := Diagnose(err, e.Config.Schema)
-		if problem == "" {
-			return err
-		}
-		e.add(Problem, "", e.installation(), cmp.Or(e.withoutSchema(problem), err.Error()), remedy)
+		return err
 	}
 	return nil
 }
 
-var layoutDiffers = Rule{
-	ID: "layout-differs", Area: "installation",
-	Means:  "the layouts of the installation differ from the flags, or from the program that calls `migrations.Check`",
-	Remedy: "give programs the layouts of the database",
-	check: func(ctx context.Context, e *Examination) error {
-		if err := e.checked(ctx); errors.Is(err, migrations.ErrLayout) {
-			problem, remedy := Diagnose(err, e.Config.Schema)
-			e.add(Problem, "", e.installation(), e.withoutSchema(problem), remedy)
-			return nil
-		}
-		l, si := e.Config.Snowflake, e.Config.SnowflakeSI
-		e.add(OK, "", "snowflake", layoutFlags(l.Epoch, l.DatacenterBits, l.WorkerBits, l.SequenceBits), "")
-		if si != (idtype.SnowflakeSILayout{}) {
-			e.add(OK, "", "snowflake-si", layoutFlags(si.BaseClock, si.MachineBits, si.IndexBits), "")
-		}
+func checkLayouts(ctx context.Context, e *Examination) error {
+	if err := e.checked(ctx); errors.Is(err, migrations.ErrLayout) {
+		problem, remedy := e.diagnose(err)
+		e.add(Problem, "", e.installation(), problem, remedy)
 		return nil
-	},
+	}
+	e.add(OK, "", "snowflake", e.layoutOf("snowflake"), "")
+	if e.Config.SnowflakeSI != (idtype.SnowflakeSILayout{}) {
+		e.add(OK, "", "snowflake-si", e.layoutOf("snowflake_si"), "")
+	}
+	return nil
+}
+
+// layoutOf returns the layout of a format, as the flags of the command.
+func (e *Examination) layoutOf(format string) string {
+	l, si := e.Config.Snowflake, e.Config.SnowflakeSI
+	if format == "snowflake_si" {
+		return layoutFlags(si.BaseClock, si.MachineBits, si.IndexBits)
+	}
+	return layoutFlags(l.Epoch, l.DatacenterBits, l.WorkerBits, l.SequenceBits)
 }
 
 // layoutFlags returns the flags that select a layout.
@@ -138,13 +120,6 @@ func layoutFlags(epoch time.Time, widths ...int) string {
 		layout = time.DateOnly
 	}
 	return fmt.Sprintf("--epoch %s --bits %s", epoch.Format(layout), strings.Trim(strings.ReplaceAll(fmt.Sprint(widths), " ", "/"), "[]"))
-}
-
-var objectMissing = Rule{
-	ID: "object-missing", Area: "installation",
-	Means:  "a table, view, function or domain of the installation doesn't exist",
-	Remedy: "restore it, or create it again with its statements from `sortkey migrate print`",
-	check:  checkObjects,
 }
 
 // created matches the statements that create the objects of an installation.
@@ -180,17 +155,7 @@ func checkObjects(ctx context.Context, e *Examination) error {
 	return err
 }
 
-var databaseCopied = Rule{
-	ID: "database-copied", Area: "installation",
-	Means:  "the database was copied, restored from a dump, promoted or recovered since it used its node numbers: it and the other one can create the same IDs",
-	Remedy: "`SELECT sortkey.confirm_original()` if this one continues alone, or `sortkey.reserve_for_copy` there and `sortkey.confirm_copy` here ([copies](operations.md#copies))",
-	needs:  []string{usage},
-	check: func(ctx context.Context, e *Examination) error {
-		type row struct{ problem, remedy string }
-		list, err := collect(ctx, e, func(r *row) []any { return []any{&r.problem, &r.remedy} }, `SELECT problem, remedy FROM $s.database_problems`)
-		for _, r := range list {
-			e.add(Warning, "", "database "+e.report.Server.Database, r.problem, r.remedy)
-		}
-		return err
-	},
+func checkCopied(ctx context.Context, e *Examination) error {
+	_, err := e.addRows(ctx, Warning, `SELECT '', 'database ' || current_database(), problem, remedy FROM $s.database_problems`)
+	return err
 }

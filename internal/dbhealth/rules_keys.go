@@ -2,29 +2,22 @@ package dbhealth
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
 	"github.com/sortkey/sortkey/internal/trust"
 )
 
-var keySkipped = Rule{
-	ID: "key-skipped", Area: "keys",
-	Means:  "the same for a table with keys, or a partition of it is on another server",
-	Remedy: "none is needed; to examine the table, connect as its owner",
-	needs:  []string{usage},
-	check: func(ctx context.Context, e *Examination) error {
-		keys, err := e.keys(ctx)
-		last := ""
-		for _, k := range keys { // by table
-			if k.skipped != "" && k.table != last {
-				e.skip(k.table, k.skipped)
-			}
-			last = k.table
+func checkSkippedKeys(ctx context.Context, e *Examination) error {
+	keys, err := e.keys(ctx)
+	last := ""
+	for _, k := range keys { // by table
+		if k.skipped != "" && k.table != last {
+			e.skip(k.table, k.skipped)
 		}
-		return err
-	},
+		last = k.table
+	}
+	return err
 }
 
 // skip adds the finding for a table that isn't examined.
@@ -41,83 +34,60 @@ func reason(f trust.Finding, table string) string {
 	return strings.TrimSpace(f.Object + " " + f.Reason)
 }
 
-var intReference = Rule{
-	ID: "int4-reference", Area: "keys",
-	Means:  "a column of type integer or smallint refers to a key, and can't hold its values",
-	Remedy: "change the type of the column to bigint",
-	needs:  []string{usage},
-	check: func(ctx context.Context, e *Examination) error {
-		keys, err := e.keys(ctx)
-		if err != nil {
-			return err
-		}
-		formats := map[string]key{}
-		for _, k := range keys {
-			formats[k.subject()] = k
-		}
-		type reference struct{ table, column, base, target string }
-		references, err := collect(ctx, e, func(r *reference) []any { return []any{&r.table, &r.column, &r.base, &r.target} }, `
-			SELECT format('%I.%I', n.nspname, c.relname), quote_ident(a.attname), CASE WHEN t.typbasetype = 0 THEN t.oid ELSE t.typbasetype END::regtype::text, format('%I.%I.%I', fn.nspname, fc.relname, fa.attname)
-			FROM pg_constraint f CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS p (attnum, fattnum)
-				JOIN pg_class c ON c.oid = f.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = p.attnum
-				JOIN pg_class fc ON fc.oid = f.confrelid JOIN pg_namespace fn ON fn.oid = fc.relnamespace JOIN pg_attribute fa ON fa.attrelid = fc.oid AND fa.attnum = p.fattnum
-				JOIN pg_type t ON t.oid = a.atttypid
-			WHERE f.contype = 'f' AND f.conparentid = 0 AND (CASE WHEN t.typbasetype = 0 THEN t.oid ELSE t.typbasetype END) IN ('int2'::regtype, 'int4'::regtype)
-			ORDER BY 1, 2`)
-		for _, r := range references {
-			k, ok := formats[r.target]
-			if !ok {
-				continue
-			}
-			e.add(Problem, r.table, r.table+"."+r.column, fmt.Sprintf("is of type %s, and refers to %s with keys of type %s, which it can't hold: inserts of rows that refer to them fail", r.base, r.target, k.format),
-				fmt.Sprintf("run ALTER TABLE %s ALTER %s TYPE bigint, which rewrites the table under an exclusive lock", r.table, r.column))
-		}
+func checkReferences(ctx context.Context, e *Examination) error {
+	keys, err := e.keys(ctx)
+	if err != nil {
 		return err
-	},
+	}
+	formats := map[string]key{}
+	for _, k := range keys {
+		formats[k.subject()] = k
+	}
+	type reference struct{ table, column, base, target string }
+	references, err := collect(ctx, e, func(r *reference) []any { return []any{&r.table, &r.column, &r.base, &r.target} }, `
+		SELECT format('%I.%I', n.nspname, c.relname), quote_ident(a.attname), CASE WHEN t.typbasetype = 0 THEN t.oid ELSE t.typbasetype END::regtype::text, format('%I.%I.%I', fn.nspname, fc.relname, fa.attname)
+		FROM pg_constraint f CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS p (attnum, fattnum)
+			JOIN pg_class c ON c.oid = f.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = p.attnum
+			JOIN pg_class fc ON fc.oid = f.confrelid JOIN pg_namespace fn ON fn.oid = fc.relnamespace JOIN pg_attribute fa ON fa.attrelid = fc.oid AND fa.attnum = p.fattnum
+			JOIN pg_type t ON t.oid = a.atttypid
+		WHERE f.contype = 'f' AND f.conparentid = 0 AND (CASE WHEN t.typbasetype = 0 THEN t.oid ELSE t.typbasetype END) IN ('int2'::regtype, 'int4'::regtype)
+		ORDER BY 1, 2`)
+	for _, r := range references {
+		k, ok := formats[r.target]
+		if !ok {
+			continue
+		}
+		e.add(Problem, r.table, r.table+"."+r.column, fmt.Sprintf("is of type %s, and refers to %s with keys of type %s, which it can't hold: inserts of rows that refer to them fail", r.base, r.target, k.format),
+			fmt.Sprintf("run ALTER TABLE %s ALTER %s TYPE bigint, which rewrites the table under an exclusive lock", r.table, r.column))
+	}
+	return err
 }
 
-var keyDuplicate = Rule{
-	ID: "key-duplicate", Area: "keys",
-	Means:  "a column with a `next_` default, or a column `id` with a domain, has no unique index, and the same key twice among 10,000 rows",
-	Remedy: "`sortkey audit`; correct the rows, and create a unique index",
-	needs:  []string{usage},
-	check: func(ctx context.Context, e *Examination) error {
-		identifies := func(k key) bool { return !k.unique && (k.generated || k.column == "id") }
-		return e.eachKey(ctx, identifies, func(k key) error {
-			var duplicates int64
-			var example *string
-			err := e.read(ctx, func(tx *sql.Tx) error {
-				return tx.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*), min(k::text) FROM (SELECT k FROM (%s) x WHERE k IS NOT NULL GROUP BY k HAVING count(*) > 1) y", k.sample(sampled))).Scan(&duplicates, &example)
-			})
-			if err != nil || duplicates == 0 {
-				return err
-			}
-			e.add(Problem, k.table, k.subject(), fmt.Sprintf("has no unique index, and %s more than once among %d rows, such as %s", plural(duplicates, "key", ""), sampled, *example),
-				fmt.Sprintf("run sortkey audit %s to find all, correct the rows, and run CREATE UNIQUE INDEX ON %[1]s (%s)", k.table, k.column))
-			return nil
-		})
-	},
+// unindexed reports whether no unique index is on a column that identifies rows.
+func unindexed(k key) bool { return !k.unique && (k.generated || k.column == "id") }
+
+func checkDuplicates(ctx context.Context, e *Examination, k key) error {
+	var duplicates int64
+	var example *string
+	err := e.rowOf(ctx, []any{&duplicates, &example}, fmt.Sprintf("SELECT count(*), min(k::text) FROM (SELECT k FROM (%s) x WHERE k IS NOT NULL GROUP BY k HAVING count(*) > 1) y", k.sample(sampled)))
+	if err != nil || duplicates == 0 {
+		return err
+	}
+	e.add(Problem, k.table, k.subject(), fmt.Sprintf("has no unique index, and %s more than once among %d rows, such as %s", plural(duplicates, "key", ""), sampled, *example),
+		fmt.Sprintf("run sortkey audit %s to find all, correct the rows, and run CREATE UNIQUE INDEX ON %[1]s (%s)", k.table, k.column))
+	return nil
 }
 
-var uuidVersion = Rule{
-	ID: "uuid-version", Area: "keys",
-	Means:  "a column of version-7 UUIDs has UUIDs of other versions, too: they have no time, and sort anywhere",
-	Remedy: "nothing, or find the program that creates them",
-	needs:  []string{usage},
-	check: func(ctx context.Context, e *Examination) error {
-		versions := func(k key) bool { return k.format == "uuid7" }
-		return e.eachKey(ctx, versions, func(k key) error {
-			// Random UUIDs are among the largest ones, since UUIDs of version 7 begin with 01.
-			var rows, others int64
-			err := e.read(ctx, func(tx *sql.Tx) error {
-				return tx.QueryRowContext(ctx, e.sql(fmt.Sprintf("SELECT count(k), count(k) FILTER (WHERE $s.uuid7_time(k) IS NULL) FROM (%s) x", k.sample(sampled)))).Scan(&rows, &others)
-			})
-			if err != nil || others == 0 {
-				return err
-			}
-			e.add(Info, k.table, k.subject(), fmt.Sprintf("%d of the %d largest UUIDs are not of version 7: they have no time, so windows of time and partitions don't have them where their rows were created", others, rows),
-				"if all programs should create version 7, find the one that doesn't; otherwise add 'sortkey: ignore uuid-version' to the comment on table "+k.table)
-			return nil
-		})
-	},
+func isUUID7(k key) bool { return k.format == "uuid7" }
+
+func checkUUIDVersion(ctx context.Context, e *Examination, k key) error {
+	// Random UUIDs are among the largest ones, since UUIDs of version 7 begin with 01.
+	var rows, others int64
+	err := e.rowOf(ctx, []any{&rows, &others}, fmt.Sprintf("SELECT count(k), count(k) FILTER (WHERE %s.uuid7_time(k) IS NULL) FROM (%s) x", e.Config.Schema, k.sample(sampled)))
+	if err != nil || others == 0 {
+		return err
+	}
+	e.add(Info, k.table, k.subject(), fmt.Sprintf("%d of the %d largest UUIDs are not of version 7: they have no time, so windows of time and partitions don't have them where their rows were created", others, rows),
+		"if all programs should create version 7, find the one that doesn't; otherwise add 'sortkey: ignore uuid-version' to the comment on table "+k.table)
+	return nil
 }

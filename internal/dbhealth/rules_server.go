@@ -8,24 +8,6 @@ import (
 	"time"
 )
 
-var serverVersion = Rule{
-	ID: "server-version", Area: "server",
-	Means:  "the server is older than Postgres 15",
-	Remedy: "upgrade it",
-	check: func(_ context.Context, e *Examination) error {
-		version := "PostgreSQL " + e.report.Server.Version
-		if citus := e.report.Server.Citus; citus != nil {
-			version += ", Citus " + *citus
-		}
-		if e.report.Server.number < 150000 {
-			e.add(Problem, "", "version", version, "upgrade the server to PostgreSQL 15 or later")
-		} else {
-			e.add(OK, "", "version", version, "")
-		}
-		return nil
-	},
-}
-
 // readServer reads what describes the server.
 func (e *Examination) readServer(ctx context.Context) error {
 	s := &e.report.Server // transaction_read_only would be the one of the query
@@ -37,39 +19,40 @@ func (e *Examination) readServer(ctx context.Context) error {
 	return err
 }
 
-var serverReadOnly = Rule{
-	ID: "server-read-only", Area: "server",
-	Means:  "the server is a standby, or the session is read-only by default; as a problem, all sessions are",
-	Remedy: "connect to the primary; remove `default_transaction_read_only`",
-	check: func(_ context.Context, e *Examination) error {
-		switch s := e.report.Server; {
-		case s.InRecovery:
-			e.add(Warning, "", "standby", "inserts with defaults, claims and partition maintenance need the primary, and the clock and the generators below can differ there",
-				"connect to the primary, for example with target_session_attrs=read-write in the URL")
-		case s.readOnly && s.readOnlyForAll:
-			e.add(Problem, "", "primary", "default_transaction_read_only is on for the database or the server, so inserts, claims and partition maintenance fail",
-				"remove the setting from the database or the server")
-		case s.readOnly:
-			e.add(Warning, "", "primary", "default_transaction_read_only is on for this session, so inserts, claims and partition maintenance fail in sessions like this one",
-				"remove the setting from the connection string or the role, if programs use the same")
-		default:
-			e.add(OK, "", "primary", "accepts writes", "")
-		}
-		return nil
-	},
+func checkVersion(_ context.Context, e *Examination) error {
+	version := "PostgreSQL " + e.report.Server.Version
+	if citus := e.report.Server.Citus; citus != nil {
+		version += ", Citus " + *citus
+	}
+	if e.report.Server.number < 150000 {
+		e.add(Problem, "", "version", version, "upgrade the server to PostgreSQL 15 or later")
+	} else {
+		e.add(OK, "", "version", version, "")
+	}
+	return nil
+}
+
+func checkReadOnly(_ context.Context, e *Examination) error {
+	switch s := e.report.Server; {
+	case s.InRecovery:
+		e.add(Warning, "", "standby", "inserts with defaults, claims and partition maintenance need the primary, and the clock and the generators below can differ there",
+			"connect to the primary, for example with target_session_attrs=read-write in the URL")
+	case s.readOnly && s.readOnlyForAll:
+		e.add(Problem, "", "primary", "default_transaction_read_only is on for the database or the server, so inserts, claims and partition maintenance fail",
+			"remove the setting from the database or the server")
+	case s.readOnly:
+		e.add(Warning, "", "primary", "default_transaction_read_only is on for this session, so inserts, claims and partition maintenance fail in sessions like this one",
+			"remove the setting from the connection string or the role, if programs use the same")
+	default:
+		e.add(OK, "", "primary", "accepts writes", "")
+	}
+	return nil
 }
 
 const (
 	smallSkew = 100 * time.Millisecond // warning above
 	largeSkew = time.Second            // problem above: the generators of the SQL defaults wait that long
 )
-
-var clockSkew = Rule{
-	ID: "clock-skew", Area: "clock",
-	Means:  "the server's clock differs from this machine's, by more than 100 ms, or as a problem by more than 1 s",
-	Remedy: "slew the wrong one with NTP",
-	check:  checkClock,
-}
 
 // checkClock measures the difference between the clocks. The server reads its clock
 // during the round trip, so the shortest of several ones has the smallest error.
@@ -97,16 +80,16 @@ func checkClock(ctx context.Context, e *Examination) error {
 		direction = "behind"
 	}
 	detail := fmt.Sprintf("%s %s this machine's (± %s)", short(e.ahead.Abs()), direction, short(shortest/2))
-	const subject = "the server's clock"
-	const why = "; IDs of programs and of SQL defaults then sort and expire by different clocks, and a time window such as the last minute misses rows"
-	const remedy = "find out which clock is wrong, and slew it with NTP"
-	switch certain := e.ahead.Abs() - shortest/2; {
-	case certain > largeSkew:
-		e.add(Problem, "", subject, detail+why, remedy)
-	case certain > smallSkew:
-		e.add(Warning, "", subject, detail+why, remedy)
-	default:
-		e.add(OK, "", subject, detail, "")
+	certain := e.ahead.Abs() - shortest/2
+	if certain <= smallSkew {
+		e.add(OK, "", "the server's clock", detail, "")
+		return nil
 	}
+	level := Warning
+	if certain > largeSkew {
+		level = Problem
+	}
+	e.add(level, "", "the server's clock", detail+"; IDs of programs and of SQL defaults then sort and expire by different clocks, and a time window such as the last minute misses rows",
+		"find out which clock is wrong, and slew it with NTP")
 	return nil
 }

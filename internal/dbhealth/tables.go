@@ -2,7 +2,6 @@ package dbhealth
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -38,8 +37,7 @@ type ManagedTable struct {
 	name        string
 	defaultName string // "": no default partition
 
-	read  map[string]error // by query
-	ahead bool             // Horizon is an interval ahead, or more
+	ahead bool // Horizon is an interval ahead, or more
 }
 
 // ManagedTables returns the managed tables, without the fields that the methods Read set. Those
@@ -62,7 +60,7 @@ func (e *Examination) ManagedTables(ctx context.Context) ([]*ManagedTable, error
 			FROM $s.partitioned_table t JOIN pg_class c ON c.oid = t.parent JOIN pg_namespace n ON n.oid = c.relnamespace
 				JOIN pg_partitioned_table p ON p.partrelid = c.oid ORDER BY 2`, array(slices.Collect(maps.Keys(skipped))))
 		for _, t := range tables {
-			t.read, t.Skipped = map[string]error{}, visible(reason(skipped[t.OID], t.Table))
+			t.Skipped = visible(reason(skipped[t.OID], t.Table))
 			t.name, t.Table = t.Table, visible(t.Table)
 			if t.DefaultPartition != nil {
 				t.defaultName, t.DefaultPartition = *t.DefaultPartition, visiblePointer(t.DefaultPartition)
@@ -80,19 +78,15 @@ const SizeOf = "(SELECT coalesce(sum(pg_total_relation_size(r.relid)), 0)::bigin
 // since the last crash, or the result of the last ANALYZE or VACUUM.
 const EstimatedRows = "coalesce(nullif(pg_stat_get_live_tuples(c.oid), 0), greatest(c.reltuples, 0)::bigint)"
 
-// once calls f unless it was called before for this table.
-func (t *ManagedTable) once(what string, f func() error) error {
-	err, ok := t.read[what]
-	if !ok {
-		err = f()
-		t.read[what] = err
-	}
+// once calls f once per table and query, and returns its error each time.
+func (e *Examination) once(t *ManagedTable, query string, f func() error) error {
+	_, err := recall(e, fmt.Sprint(query, " ", t.OID), func() (any, error) { return nil, f() })
 	return err
 }
 
 // ReadHorizon sets the horizon of a table.
 func (e *Examination) ReadHorizon(ctx context.Context, t *ManagedTable) error {
-	return t.once("horizon", func() error {
+	return e.once(t, "horizon", func() error {
 		// One query per table, because the view fails if a table has bounds that are no IDs.
 		return e.row(ctx, []any{&t.Horizon, &t.HorizonSeconds, &t.ahead}, `
 			SELECT `+MomentOf("h.horizon")+`, CASE WHEN isfinite(h.horizon) THEN extract(epoch FROM h.horizon - clock_timestamp())::bigint END, coalesce(h.horizon >= clock_timestamp() + $2::text::interval, false)
@@ -108,7 +102,7 @@ func (t *ManagedTable) covered() bool {
 // ReadSteps sets the steps that maintenance would take now. To plan them, the server reads the
 // default partition.
 func (e *Examination) ReadSteps(ctx context.Context, t *ManagedTable) error {
-	return t.once("steps", func() error {
+	return e.once(t, "steps", func() error {
 		var steps []byte
 		err := e.row(ctx, []any{&steps}, `
 			SELECT coalesce(jsonb_object_agg(s.action, s.n), '{}')::text
@@ -126,15 +120,12 @@ func (e *Examination) CountDefaultRows(ctx context.Context, t *ManagedTable, lim
 	if t.defaultName == "" {
 		return 0, nil
 	}
-	err = e.read(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) r", t.defaultName, limit)).Scan(&rows)
-	})
-	return rows, err
+	return rows, e.rowOf(ctx, []any{&rows}, fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) r", t.defaultName, limit))
 }
 
 // ReadMaintained sets the time of the last successful maintenance.
 func (e *Examination) ReadMaintained(ctx context.Context, t *ManagedTable) error {
-	return t.once("maintained", func() error {
+	return e.once(t, "maintained", func() error {
 		return e.row(ctx, []any{&t.Maintained}, `SELECT coalesce(extract(epoch FROM max(l.ended_at)), 0)::float8 FROM $s.partition_log l
 			WHERE l.parent_table = $1 AND l.action = 'maintain' AND l.outcome = 'done'`, t.name)
 	})
