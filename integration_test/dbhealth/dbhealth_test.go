@@ -213,9 +213,8 @@ func TestRules(t *testing.T) {
 				GRANT USAGE ON SCHEMA sortkey TO `+may+`; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO `+may+`; GRANT SELECT ON unused TO `+app+`;
 				GRANT INSERT ON t, part, u TO `+app+`, `+may+`; GRANT INSERT (id) ON parted TO PUBLIC`)
 		}, want: []string{
-			`default-denied warning column public\.parted\.id: role PUBLIC can insert rows, but can't execute sortkey\.next_snowflake\(integer\), its default → run GRANT USAGE ON SCHEMA sortkey TO PUBLIC; GRANT EXECUTE ON FUNCTION sortkey\.next_snowflake\(integer\) TO PUBLIC$`,
-			`default-denied warning column public\.t\.id: role (app_\w+) can insert rows, but can't execute sortkey\.next_snowflake\(integer\), its default → run GRANT USAGE ON SCHEMA sortkey TO app_\w+; GRANT EXECUTE ON FUNCTION sortkey\.next_snowflake\(integer\) TO app_`,
-			`default-denied warning column public\.u\.id: role app_\w+ can insert rows, but can't execute sortkey\.next_uuid7\(\), its default`,
+			`default-denied warning column public\.parted\.id: role PUBLIC can insert rows, but can't execute sortkey\.next_snowflake\(integer\), its default → run GRANT EXECUTE ON FUNCTION sortkey\.next_snowflake\(integer\) TO PUBLIC$`,
+			`default-denied warning column public\.t\.id: role (app_\w+) can insert rows, but can't execute sortkey\.next_snowflake\(integer\), its default → run GRANT EXECUTE ON FUNCTION sortkey\.next_snowflake\(integer\) TO app_`,
 		}},
 		{name: "settings without a table", sql: `INSERT INTO sortkey.partition_settings VALUES ('another', 1, 'app', 'it''s', 'sno', '1 day', 4, NULL, 'detach', true)`,
 			want: []string{`partition-missing warning app\."it's": has settings for partitions, and doesn't exist → restore the table with its data, or run DELETE FROM sortkey\.partition_settings WHERE schema = 'app' AND name = 'it''s'$`}},
@@ -265,6 +264,11 @@ func TestRules(t *testing.T) {
 		}, want: []string{`key-skipped skipped public\.events: not examined: foreign table public\.old is on another server`, `key-skipped skipped public\.t: not examined: foreign table public\.far is on another server`}},
 		{name: "random UUIDs", sql: `CREATE TABLE t (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7()); INSERT INTO t SELECT FROM generate_series(1, 9); INSERT INTO t VALUES (gen_random_uuid())`,
 			want: []string{"uuid-version info public.t.id: 1 of the 10 largest UUIDs are not of version 7"}},
+		{name: "zero keys", sql: `CREATE TABLE a (id bigint PRIMARY KEY); CREATE TABLE b (id uuid PRIMARY KEY); INSERT INTO a VALUES (0), (1); INSERT INTO b VALUES ('32323232-3232-3232-3232-323232323232');
+				CREATE TABLE serial (id bigserial PRIMARY KEY, a bigint); CREATE TABLE child (id bigint PRIMARY KEY REFERENCES a); CREATE TABLE pair (a bigint, b bigint, PRIMARY KEY (a, b)); CREATE TABLE fine (id uuid PRIMARY KEY); CREATE TABLE ignored (id bigint PRIMARY KEY);
+				INSERT INTO serial VALUES (0); INSERT INTO child VALUES (0); INSERT INTO pair VALUES (0, 0); INSERT INTO fine VALUES (gen_random_uuid()); INSERT INTO ignored VALUES (0); COMMENT ON TABLE ignored IS 'sortkey: ignore key-zero'`,
+			want: []string{`key-zero warning public\.a\.id: has a row with the zero key 0: a program created it without a generator, .* → correct the program, .* CHECK \(id <> '0'\)`,
+				`key-zero warning public\.b\.id: has a row with the zero key 32323232-3232-3232-3232-323232323232: `}},
 		{name: "rekey", own: true, setup: func(t *testing.T, db *pgtest.DB) {
 			db.Exec(t, "CREATE TABLE orders (id serial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())")
 			var spec rekey.Spec
@@ -358,6 +362,11 @@ func TestUnknown(t *testing.T) {
 		pgtest.Must(t, err)
 		if got := unknown(); !report.Blind || !slices.Contains(got, "not-installed") || !slices.Contains(got, "node-unreserved") || !slices.Contains(got, "partition-horizon") {
 			t.Errorf("without USAGE: got %v", got)
+		}
+		for _, f := range report.Findings {
+			if f.Area == "installation" && f.Level == dbhealth.OK {
+				t.Errorf("without USAGE: got %s: %s", f.Subject, f.Detail)
+			}
 		}
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+role)
 		if got, want := unknown(), slices.Concat([]string{"generator-behind", "key-ahead"}, lists, partitions); !slices.Equal(got, want) {

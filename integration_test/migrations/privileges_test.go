@@ -83,8 +83,8 @@ func TestCatalog(t *testing.T) {
 	})
 }
 
-// A role with USAGE on the schema and EXECUTE on one next_ function can use it as a
-// default, and has no other access to the generators.
+// A role with EXECUTE on one next_ function can use it as a default, even without USAGE on the
+// schema, and with USAGE it has no other access to the generators.
 func TestInsertRole(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		owner := db.SQL(t)
@@ -107,7 +107,11 @@ func TestInsertRole(t *testing.T) {
 			for range 20 { // some calls begin a millisecond, and some continue it
 				exec(t, role, "INSERT INTO "+table+" (n) SELECT generate_series(1, 100)")
 			}
-			wantRows(t, owner, "SELECT concat(count(*) FILTER (WHERE "+g.valid(node)+"), ' of ', count(*)) FROM "+table, "2000 of 2000")
+			db.Exec(t, "REVOKE USAGE ON SCHEMA sortkey FROM "+name)
+			fresh := db.Conn(t, pgtest.Login(name)) // with no plan of the default
+			exec(t, fresh, "INSERT INTO "+table+" (n) SELECT generate_series(1, 2000)")
+			db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
+			wantRows(t, owner, "SELECT concat(count(*) FILTER (WHERE "+g.valid(node)+"), ' of ', count(*)) FROM "+table, "4000 of 4000")
 			for _, statement := range []string{
 				"SELECT nextval('" + clock + "')", "SELECT setval('" + clock + "', 1)", "SELECT currval('" + clock + "')", "SELECT setval(" + oid + "::regclass, 1)",
 				"SELECT * FROM " + clock, "SELECT last_value FROM " + clock, "ALTER SEQUENCE " + clock + " RESTART", "DROP SEQUENCE " + clock,

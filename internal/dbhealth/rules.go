@@ -59,6 +59,7 @@ func Rules() []Rule {
 		{"key-skipped", "keys", checkSkippedKeys, usage},
 		{"int4-reference", "keys", checkReferences, usage},
 		{"key-duplicate", "keys", eachKey(unindexed, checkDuplicates), usage},
+		{"key-zero", "keys", checkZero, usage},
 		{"uuid-version", "keys", eachKey(isUUID7, checkUUIDVersion), usage},
 		{"rekey-stalled", "rekey", checkRekey, usage},
 		{"citus-domain", "citus", checkDistribution, usage},

@@ -138,11 +138,11 @@ func checkDenied(ctx context.Context, e *Examination) error {
 		), denied AS (
 			SELECT DISTINCT d.name, d.attname, d.signature, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(i.grantee)) END AS role
 			FROM defaults d JOIN inserters i ON i.oid = d.oid
-			WHERE NOT (has_schema_privilege(i.grantee, '$s', 'USAGE') AND has_function_privilege(i.grantee, d.function, 'EXECUTE'))
+			WHERE NOT has_function_privilege(i.grantee, d.function, 'EXECUTE') -- a default needs no USAGE on the schema
 		)
 		SELECT name, format('column %s.%I', name, attname),
 			format('%s%s can insert rows, but can''t execute %s, its default', (array['role ', 'roles '])[least(count(*), 2)], string_agg(role, ' and ' ORDER BY role), signature),
-			format('run GRANT USAGE ON SCHEMA $s TO %s; GRANT EXECUTE ON FUNCTION %s TO %s', string_agg(role, ', ' ORDER BY role), signature, string_agg(role, ', ' ORDER BY role))
+			format('run GRANT EXECUTE ON FUNCTION %s TO %s', signature, string_agg(role, ', ' ORDER BY role))
 		FROM denied GROUP BY name, attname, signature ORDER BY name, attname, signature`)
 	return err
 }

@@ -97,6 +97,9 @@ func checkLayouts(ctx context.Context, e *Examination) error {
 		e.add(Problem, "", e.installation(), problem, remedy)
 		return nil
 	}
+	if e.Config.Snowflake == (idtype.SnowflakeLayout{}) { // unreadable, as checkInstalled has reported
+		return nil
+	}
 	e.add(OK, "", "snowflake", e.layoutOf("snowflake"), "")
 	if e.Config.SnowflakeSI != (idtype.SnowflakeSILayout{}) {
 		e.add(OK, "", "snowflake-si", e.layoutOf("snowflake_si"), "")

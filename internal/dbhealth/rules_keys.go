@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/internal/trust"
 )
 
@@ -75,6 +76,47 @@ func checkDuplicates(ctx context.Context, e *Examination, k key) error {
 	}
 	e.add(Problem, k.table, k.subject(), fmt.Sprintf("has no unique index, and %s more than once among %d rows, such as %s", plural(duplicates, "key", ""), sampled, *example),
 		fmt.Sprintf("run sortkey audit %s to find all, correct the rows, and run CREATE UNIQUE INDEX ON %[1]s (%s)", k.table, k.column))
+	return nil
+}
+
+// checkZero finds rows that were created without a generator. It looks at all primary keys that
+// programs set: a column that only a program knows has neither a domain nor a default.
+func checkZero(ctx context.Context, e *Examination) error {
+	keys, err := collect(ctx, e, func(k *key) []any { return []any{&k.oid, &k.table, &k.column, &k.base} }, `
+		SELECT c.oid::bigint, format('%I.%I', n.nspname, c.relname), quote_ident(a.attname), t.typname
+		FROM pg_constraint p JOIN pg_class c ON c.oid = p.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+			JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = p.conkey[1] JOIN pg_type t ON t.oid = a.atttypid
+		WHERE p.contype = 'p' AND cardinality(p.conkey) = 1 AND t.oid IN ('int8'::regtype, 'uuid'::regtype) AND NOT a.atthasdef AND a.attidentity = ''
+			AND NOT c.relispartition AND c.relpersistence <> 't' AND n.nspname NOT IN ('$s', '$s_internal')
+			AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+			AND NOT EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f' AND a.attnum = ANY (f.conkey))
+		ORDER BY 2`)
+	if err != nil {
+		return err
+	}
+	var oids []int64
+	for _, k := range keys {
+		oids = append(oids, k.oid)
+	}
+	untrusted, err := e.untrusted(ctx, trust.Reads, oids)
+	if err != nil {
+		return err
+	}
+	zeros := map[string][]string{"int8": {"0"}, "uuid": {"'" + idtype.UUID{}.String() + "'", "'" + idtype.Sno{}.UUID().String() + "'"}}
+	for _, k := range keys {
+		if _, skip := untrusted[k.oid]; skip {
+			continue
+		}
+		var found *string
+		err := e.rowOf(ctx, []any{&found}, fmt.Sprintf("SELECT (SELECT min(%s::text) FROM %s WHERE %[1]s IN (%[3]s))", k.column, k.table, strings.Join(zeros[k.base], ", ")))
+		if err := e.fail(ctx, k.table, k.subject(), err); err != nil {
+			return err
+		}
+		if found != nil {
+			e.add(Warning, k.table, k.subject(), "has a row with the zero key "+*found+": a program created it without a generator, for example without db.Use(gormplugin.New(...))",
+				fmt.Sprintf("correct the program, give the row and its references another key, and add CHECK (%s <> '%s')", k.column, *found))
+		}
+	}
 	return nil
 }
 
