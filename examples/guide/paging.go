@@ -47,7 +47,7 @@ func OrdersAfterInPgx(ctx context.Context, pool *pgxpool.Pool, cursor OrderID, s
 	return newPage(orders, size), err
 }
 
-// OrdersBeforeInPgx is OrdersBefore with such a pool.
+// OrdersBeforeInPgx is OrdersBefore with a pool that has pgxcodec.AfterConnect.
 func OrdersBeforeInPgx(ctx context.Context, pool *pgxpool.Pool, cursor OrderID, size int) (Page, error) {
 	if cursor.IsZero() {
 		_, end, err := idtype.DefaultSnowflakeLayout().Range(time.Time{}, time.Time{})
