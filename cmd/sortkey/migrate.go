@@ -1,11 +1,17 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
+	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
@@ -87,4 +93,181 @@ func (c *app) configuredCommand(cmd *cobra.Command, do func(context.Context, dat
 		db.Config = config
 		return do(ctx, db)
 	})
+}
+
+func (c *app) migrateUpCommand() *cobra.Command {
+	return c.configuredCommand(&cobra.Command{
+		Use:   "up",
+		Short: "Install the SQL of sortkey, or upgrade it",
+		Long: `Up installs the missing migrations in one transaction. Concurrent calls wait for
+one another. The layouts of an installation are permanent: flags that differ
+from them are an error, but up can add snowflake-si.
+
+If another migration tool created the installation, continue with that tool, and
+with the files from sortkey migrate export: it doesn't see what up installs.`,
+		Args: cobra.NoArgs,
+	}, func(ctx context.Context, db database) error {
+		applied, err := migrations.Apply(ctx, db.std, db.Config)
+		for _, m := range applied {
+			if err := c.printMigration("installed", m.Version, m.Name); err != nil {
+				return err
+			}
+		}
+		if err == nil && len(applied) == 0 {
+			err = c.note("nothing to do: schema %s has all migrations\n", db.Schema)
+		}
+		return err
+	})
+}
+
+// printMigration prints a migration that a command has installed or removed.
+func (c *app) printMigration(done string, version int, name string) error {
+	return c.Print(struct {
+		Version int    `json:"version"`
+		Name    string `json:"name"`
+	}{version, name}, "%s %d %s\n", done, version, name)
+}
+
+func (c *app) migrateDownCommand() *cobra.Command {
+	var flags databaseFlags
+	var yes bool
+	cmd := flags.command(&cobra.Command{
+		Use:   "down",
+		Short: "Remove the SQL of sortkey",
+		Long: `Down removes an installation in one transaction: all functions, domains and
+tables, among them the reservations and leases of node numbers. If columns,
+defaults or views depend on it, down names them and removes nothing. Postgres
+doesn't track what the bodies of PL/pgSQL functions depend on.
+
+On a terminal, down asks for the schema's name first. Elsewhere it needs --yes.`,
+		Args: cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			if !yes && !cli.IsTerminal(c.In) {
+				return cli.Usagef("standard input is not a terminal, so down cannot ask for confirmation: pass --yes to remove the installation")
+			}
+			return nil
+		},
+	}, func(ctx context.Context, db database, _ []string) error {
+		list, err := migrations.Status(ctx, db.std, db.Config)
+		if err != nil {
+			return err
+		}
+		list = slices.DeleteFunc(list, func(s migrations.MigrationStatus) bool { return s.AppliedAt.IsZero() })
+		if len(list) > 0 && !yes {
+			name, err := db.name(ctx)
+			if err == nil {
+				warning := fmt.Sprintf("Down removes all objects of sortkey in schema %s of database %s.", db.Schema, name)
+				err = c.confirm(ctx, warning, "schema", db.Schema, "down removed nothing")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := migrations.Down(ctx, db.std, db.Config); err != nil {
+			return err
+		}
+		for _, m := range slices.Backward(list) {
+			if err := c.printMigration("removed", m.Version, m.Name); err != nil {
+				return err
+			}
+		}
+		if len(list) == 0 {
+			return c.note("nothing to do: schema %s has no migrations\n", db.Schema)
+		}
+		return nil
+	})
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "remove the installation without confirmation")
+	return cmd
+}
+
+// confirm asks for the name of an object. It returns an error if the answer differs.
+func (c *app) confirm(ctx context.Context, warning, object, name, refused string) error {
+	fmt.Fprintf(c.Errs, "%s\nTo continue, type the name of the %s: ", warning, object)
+	answer, _ := bufio.NewReader(interruptedReader{ctx, c.In}).ReadString('\n')
+	if ctx.Err() != nil {
+		fmt.Fprintln(c.Errs)
+		return ctx.Err()
+	}
+	if got := strings.TrimSpace(answer); got != name {
+		return fmt.Errorf("%s: want the name of the %s, %s, got %q", refused, object, name, got)
+	}
+	return nil
+}
+
+func (c *app) migrateStatusCommand() *cobra.Command {
+	var flags databaseFlags
+	return flags.command(&cobra.Command{
+		Use:   "status",
+		Short: "List the migrations and when they were installed",
+		Long: `Status lists all migrations of this version of the command. Applied is the time
+at which any tool installed the migration, in UTC, or a dash.`,
+		Args: cobra.NoArgs,
+	}, func(ctx context.Context, db database, _ []string) error {
+		list, err := migrations.Status(ctx, db.std, db.Config)
+		if err != nil {
+			return err
+		}
+		type status struct {
+			Version   int        `json:"version"`
+			Name      string     `json:"name"`
+			AppliedAt *time.Time `json:"applied_at"`
+		}
+		var results []status
+		for _, m := range list {
+			s := status{Version: m.Version, Name: m.Name}
+			if !m.AppliedAt.IsZero() {
+				at := m.AppliedAt.UTC()
+				s.AppliedAt = &at
+			}
+			results = append(results, s)
+		}
+		return cli.PrintRows(c.Terminal, results, table.Row{"Version", "Name", "Applied"}, func(s status) table.Row {
+			applied := "-"
+			if s.AppliedAt != nil {
+				applied = s.AppliedAt.Format(time.DateTime)
+			}
+			return table.Row{s.Version, s.Name, applied}
+		})
+	})
+}
+
+func (c *app) migrateCheckCommand() *cobra.Command {
+	return c.configuredCommand(&cobra.Command{
+		Use:   "check",
+		Short: "Check an installation by any tool",
+		Long: `Check prints the results of doctor about the installation and the defaults:
+migrations and objects that are missing, layouts that differ from the flags, and
+defaults whose node number is missing or isn't reserved. It exits with code 1
+if there are any. It needs only USAGE on the schema.
+
+Without flags, check accepts the layouts of the database. Programs that generate
+IDs must use the same ones: pass theirs, so that check compares them.`,
+		Args: cobra.NoArgs,
+	}, c.checkInstallation)
+}
+
+// checkInstallation prints the findings about an installation and the defaults. It returns
+// errFound if there are any.
+func (c *app) checkInstallation(ctx context.Context, db database) error {
+	e := dbhealth.New(db.std, dbhealth.Options{Config: db.Config, Now: c.Now, Areas: []string{"installation", "defaults"}})
+	report, err := e.Run(ctx)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	ok, findings := true, []dbhealth.Finding{}
+	for _, f := range report.Distinct() {
+		if f.Counts() {
+			ok = ok && f.Level != dbhealth.Problem && f.Level != dbhealth.Unknown
+			findings = append(findings, f)
+			fmt.Fprintf(&b, "%s: %s; %s [%s]\n", cli.Printable(f.Subject), cli.Printable(f.Detail), cli.Printable(f.Remedy), f.ID)
+		}
+	}
+	if ok {
+		fmt.Fprintf(&b, "ok: the installation in schema %s has no problems\n", db.Schema)
+	}
+	return found(c.Print(struct {
+		OK       bool               `json:"ok"`
+		Findings []dbhealth.Finding `json:"findings"`
+	}{ok, findings}, "%s", b.String()), !ok)
 }
