@@ -28,7 +28,6 @@ type Format struct {
 	Name   string // on the command line and in JSON
 	Title  string // as in Go
 	Column string // the column type
-	Layout string // the layout, or "" if the type has one layout
 	Nodes  []Field
 	// Sequences is the number of IDs per node and unit of time.
 	Sequences int

@@ -40,7 +40,6 @@ func ByName(name string, l Layouts) *Format {
 
 // A definition holds the functions of a type.
 type definition[T ID] struct {
-	parse     func(string) (T, error)
 	window    func(from, to time.Time) (lo, hi T, err error) // nil if the IDs don't sort by time
 	parts     func(T) (Parts, error)
 	compose   func(Parts) (T, error)
@@ -50,9 +49,14 @@ type definition[T ID] struct {
 // define sets the functions of f.
 func define[T ID, B interface {
 	*T
+	encoding.TextUnmarshaler
 	encoding.BinaryUnmarshaler
 }](f *Format, d definition[T]) *Format {
-	f.FromText = func(s string) (ID, error) { return d.parse(s) }
+	f.FromText = func(s string) (ID, error) {
+		var id T
+		err := B(&id).UnmarshalText([]byte(s))
+		return id, err
+	}
 	f.FromBinary = func(b []byte) (ID, error) {
 		var id T
 		err := B(&id).UnmarshalBinary(b)
@@ -97,13 +101,12 @@ func width(ones int) int { return bits.Len(uint(ones)) }
 func newSnowflake(l idtype.SnowflakeLayout) *Format {
 	ones, _ := l.Parts(idtype.MaxSnowflake)
 	f := &Format{
-		Name: "snowflake", Title: "Snowflake", Column: "bigint", Layout: l.String(),
+		Name: "snowflake", Title: "Snowflake", Column: "bigint",
 		Nodes:     []Field{{"datacenter", width(ones.Datacenter)}, {"worker", width(ones.Worker)}},
 		Sequences: ones.Sequence + 1,
 		FromInt64: func(n int64) ID { return idtype.Snowflake(n) },
 	}
 	return define(f, definition[idtype.Snowflake]{
-		parse:  idtype.ParseSnowflake,
 		window: l.Range,
 		parts: func(id idtype.Snowflake) (Parts, error) {
 			p, err := l.Parts(id)
@@ -127,13 +130,12 @@ func newSnowflakeSI(l idtype.SnowflakeSILayout) *Format {
 	}
 	ones, _ := l.Parts(idtype.MaxSnowflakeSI)
 	return define(&Format{
-		Name: "snowflake-si", Title: "SnowflakeSI", Column: "bigint", Layout: l.String(),
+		Name: "snowflake-si", Title: "SnowflakeSI", Column: "bigint",
 		Nodes:     []Field{{"machine", width(ones.Machine)}},
 		Sequences: ones.Index + 1,
 		Undated:   undated,
 		FromInt64: func(n int64) ID { return idtype.SnowflakeSI(n) },
 	}, definition[idtype.SnowflakeSI]{
-		parse:  idtype.ParseSnowflakeSI,
 		window: l.Range,
 		parts: func(id idtype.SnowflakeSI) (Parts, error) {
 			p, err := l.Parts(id)
@@ -155,7 +157,6 @@ func newUID60() *Format {
 		Sequences: idtype.UID60(idtype.MaxUID60).Sequence() + 1,
 		FromInt64: func(n int64) ID { return idtype.UID60(n) },
 	}, definition[idtype.UID60]{
-		parse:  idtype.ParseUID60,
 		window: l.Range,
 		parts: func(id idtype.UID60) (Parts, error) {
 			p, err := l.Parts(id)
@@ -179,7 +180,6 @@ func newSpread64() *Format {
 		FromInt64: func(n int64) ID { return idtype.Spread64(n) },
 	}
 	return define(f, definition[idtype.Spread64]{
-		parse: idtype.ParseSpread64,
 		parts: func(id idtype.Spread64) (Parts, error) {
 			p, err := l.Parts(id)
 			return Parts{Time: p.Time, Node: f.join(p.Generator, p.Cluster), Sequence: p.Sequence}, err
@@ -203,7 +203,6 @@ func newSno() *Format {
 		Sequences: math.MaxUint16 + 1,
 		FromUUID:  func(u uuid.UUID) (ID, error) { return idtype.SnoFromUUID(u) },
 	}, definition[idtype.Sno]{
-		parse:  idtype.ParseSno,
 		window: l.Range,
 		parts: func(id idtype.Sno) (Parts, error) {
 			p, err := l.Parts(id)
@@ -235,7 +234,6 @@ func newUUID7() *Format {
 		Sequences: 1 << 12, RandomBits: 62,
 		FromUUID: func(u uuid.UUID) (ID, error) { return idtype.UUID(u), nil },
 	}, definition[idtype.UUID]{
-		parse:  idtype.ParseUUID,
 		window: l.Range,
 		parts:  uuidParts,
 		compose: func(p Parts) (idtype.UUID, error) {

@@ -112,14 +112,9 @@ func Find(input, form string, formats []*Format, foreign bool, now time.Time) []
 
 // sorted returns readings in the order of Find.
 func sorted(found []Reading, now time.Time) []Reading {
+	implausible := map[bool]int{false: 1}
 	return slices.SortedStableFunc(slices.Values(found), func(a, b Reading) int {
-		if p := a.Plausible(now); p != b.Plausible(now) {
-			if p {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.distance(now), b.distance(now))
+		return cmp.Or(implausible[a.Plausible(now)]-implausible[b.Plausible(now)], cmp.Compare(a.distance(now), b.distance(now)))
 	})
 }
 
