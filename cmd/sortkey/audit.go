@@ -19,7 +19,6 @@ import (
 
 // auditFlags are the flags of audit.
 type auditFlags struct {
-	databaseFlags
 	layout       layoutFlags
 	layouts      *ids.Layouts // of layout, or nil
 	name         string       // of the format, or ""
@@ -34,7 +33,7 @@ type auditFlags struct {
 
 func (c *app) auditCommand() *cobra.Command {
 	var o auditFlags
-	cmd := o.command(&cobra.Command{
+	cmd := databaseCommand(&cobra.Command{
 		Use:   "audit TABLE[.COLUMN]...",
 		Short: "Check the IDs of tables",
 		Long: `Audit reads columns of IDs and reports problems. Without COLUMN, it reads the
@@ -73,14 +72,13 @@ the session trusts. The exit code is 1 if there is a finding.`,
 		return c.audit(ctx, db, args, &o)
 	})
 	f := cmd.Flags()
-	f.StringVar(&o.name, "type", "", "`type` of the IDs: "+strings.Join(ids.Names(), ", "))
+	choiceFlag(cmd, &o.name, "type", "", "`type` of the IDs: "+strings.Join(ids.Names(), ", "), ids.Names())
 	o.layout.add(cmd)
 	c.timeFlag(cmd, &o.since, "since", "`time` of the first IDs to read")
 	c.timeFlag(cmd, &o.until, "until", "`time` after the last IDs to read")
 	f.StringVar(&o.nodes, "nodes", "", "node `numbers` of programs without a claim, such as 0-31,1023")
 	f.Int64Var(&o.serialUntil, "serial-until", 0, "largest `key` of a serial column that the table had before (default: none)")
 	f.BoolVar(&o.sql, "sql", false, "print the SQL instead of running it")
-	completeFlag(cmd, "type", ids.Names())
 	return cmd
 }
 
@@ -90,8 +88,6 @@ const maxSerial = 1 << 53
 // checkAudit checks the flags, and sets layouts.
 func (c *app) checkAudit(o *auditFlags) error {
 	switch {
-	case o.name != "" && !slices.Contains(ids.Names(), o.name):
-		return cli.Usagef("--type %q: want %s", o.name, strings.Join(ids.Names(), ", "))
 	case o.layout.set() && o.name == "":
 		return cli.Usagef("--epoch and --bits need --type snowflake or snowflake-si")
 	case o.serialUntil < 0 || o.serialUntil > maxSerial:

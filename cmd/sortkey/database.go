@@ -14,9 +14,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// databaseFlags are the flags of a command that connects to a database.
-type databaseFlags struct{ url, schema string }
-
 // schemaFlag adds --schema.
 func schemaFlag(cmd *cobra.Command, schema *string) {
 	cmd.Flags().StringVar(schema, "schema", migrations.DefaultSchema, "`name` of the schema with the SQL of sortkey")
@@ -32,18 +29,19 @@ type database struct {
 // A databaseFunc does the work of a command with its arguments.
 type databaseFunc = func(ctx context.Context, db database, args []string) error
 
-// command adds the flags to cmd. The command connects to the database, and calls do if the
+// databaseCommand adds the flags of a database to cmd. The command connects to the database, and calls do if the
 // session trusts the owner of the schemas, so that no command runs code of another role. It
 // explains the error of do, which needs the privileges.
-func (f *databaseFlags) command(cmd *cobra.Command, do databaseFunc, privileges ...string) *cobra.Command {
-	cmd.Flags().StringVarP(&f.url, "database", "d", "", "`URL` or connection string of the database (default: DATABASE_URL, or PGHOST and libpq's other variables)")
-	schemaFlag(cmd, &f.schema)
+func databaseCommand(cmd *cobra.Command, do databaseFunc, privileges ...string) *cobra.Command {
+	var url, schema string
+	cmd.Flags().StringVarP(&url, "database", "d", "", "`URL` or connection string of the database (default: DATABASE_URL, or PGHOST and libpq's other variables)")
+	schemaFlag(cmd, &schema)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, config := cmd.Context(), migrations.Config{Schema: f.schema}
+		ctx, config := cmd.Context(), migrations.Config{Schema: schema}
 		if err := config.Validate(); err != nil {
 			return invalidConfig(err)
 		}
-		pool, err := cli.Open(ctx, f.url)
+		pool, err := cli.Open(ctx, url)
 		if err != nil {
 			return err
 		}
@@ -53,15 +51,15 @@ func (f *databaseFlags) command(cmd *cobra.Command, do databaseFunc, privileges 
 		if err == nil {
 			err = do(ctx, db, args)
 		}
-		return db.explain(ctx, cli.ExplainLost(err), privileges...)
+		return db.explain(ctx, err, privileges...)
 	}
 	return cmd
 }
 
-// installedCommand is command for a database with an installation.
-func (f *databaseFlags) installedCommand(cmd *cobra.Command, do databaseFunc, privileges ...string) *cobra.Command {
-	return f.command(cmd, func(ctx context.Context, db database, args []string) error {
-		installed, err := migrations.Installed(ctx, db.std, f.schema)
+// installedCommand is databaseCommand for a database with an installation.
+func installedCommand(cmd *cobra.Command, do databaseFunc, privileges ...string) *cobra.Command {
+	return databaseCommand(cmd, func(ctx context.Context, db database, args []string) error {
+		installed, err := migrations.Installed(ctx, db.std, db.Schema)
 		if err != nil {
 			return db.explain(ctx, err)
 		}

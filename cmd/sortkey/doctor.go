@@ -15,9 +15,8 @@ import (
 )
 
 func (c *app) doctorCommand() *cobra.Command {
-	var flags databaseFlags
 	var ignore []string
-	cmd := flags.command(&cobra.Command{
+	cmd := databaseCommand(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check a database and suggest remedies",
 		Long: `Doctor checks the installation in a database and everything that depends on it,
@@ -80,18 +79,16 @@ func (c *app) printReport(r *dbhealth.Report) error {
 		b.WriteString(c.findingText(f))
 	}
 	var counts []string
-	count := func(n int, text string) {
+	count := func(n int, one, several string) {
 		if n > 0 {
-			counts = append(counts, text)
+			counts = append(counts, english.Plural(n, one, several))
 		}
 	}
-	for _, l := range []dbhealth.Level{dbhealth.Problem, dbhealth.Warning} {
-		count(r.Count(l), english.Plural(r.Count(l), string(l), ""))
-	}
-	for _, l := range []dbhealth.Level{dbhealth.Unknown, dbhealth.Skipped} {
-		count(r.Count(l), fmt.Sprint(r.Count(l), " ", l))
-	}
-	count(suppressed, fmt.Sprint(suppressed, " suppressed"))
+	count(r.Count(dbhealth.Problem), "problem", "")
+	count(r.Count(dbhealth.Warning), "warning", "")
+	count(r.Count(dbhealth.Unknown), "unknown", "unknown")
+	count(r.Count(dbhealth.Skipped), "skipped", "skipped")
+	count(suppressed, "suppressed", "suppressed")
 	return c.note("%s\n%s\n", b.String(), cmp.Or(strings.Join(counts, ", "), "no problems"))
 }
 

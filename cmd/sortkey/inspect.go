@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,11 +41,6 @@ can be a part of another ID's hex digits also needs them.
 ` + layoutHelp,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for flag, value := range map[string]string{"form": form, "from": from} {
-				if value != "" && !slices.Contains(ids.Forms, value) {
-					return cli.Usagef("--%s %q: want %s", flag, value, strings.Join(ids.Forms, ", "))
-				}
-			}
 			switch {
 			case prefix != "" && form != "typeid":
 				return cli.Usagef("--prefix needs --form typeid")
@@ -73,7 +67,7 @@ can be a part of another ID's hex digits also needs them.
 					return nil
 				}
 				if c.JSON() {
-					return c.PrintJSON(newInspected(input, found, c.Now()))
+					return c.printInspected(input, found)
 				}
 				err := c.note("%s%s", separator, c.describe(input, found))
 				separator = "\n"
@@ -87,13 +81,10 @@ can be a part of another ID's hex digits also needs them.
 		},
 	}
 	layout.add(cmd)
-	cmd.Flags().StringVarP(&name, "type", "t", "", "`type` of the IDs: "+strings.Join(ids.Names(), ", ")+" (default: any)")
-	cmd.Flags().StringVar(&form, "form", "", "the only `form` to print: "+strings.Join(ids.Forms, ", "))
-	cmd.Flags().StringVar(&from, "from", "", "`form` of the input (default: any)")
+	choiceFlag(cmd, &name, "type", "t", "`type` of the IDs: "+strings.Join(ids.Names(), ", ")+" (default: any)", ids.Names())
+	choiceFlag(cmd, &form, "form", "", "the only `form` to print: "+strings.Join(ids.Forms, ", "), ids.Forms)
+	choiceFlag(cmd, &from, "from", "", "`form` of the input (default: any)", ids.Forms)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`prefix` of the TypeIDs (default: that of the input)")
-	for flag, values := range map[string][]string{"type": ids.Names(), "form": ids.Forms, "from": ids.Forms} {
-		completeFlag(cmd, flag, values)
-	}
 	return cmd
 }
 
@@ -186,12 +177,12 @@ type inspectedID struct {
 	Forms      map[string]string `json:"forms,omitempty"`
 }
 
-func newInspected(input string, found []ids.Reading, now time.Time) inspected {
+func (c *app) printInspected(input string, found []ids.Reading) error {
 	result := inspected{Input: input}
 	for _, r := range found {
-		result.Candidates = append(result.Candidates, newInspectedID(r, now))
+		result.Candidates = append(result.Candidates, newInspectedID(r, c.Now()))
 	}
-	return result
+	return c.PrintJSON(result)
 }
 
 func newInspectedID(r ids.Reading, now time.Time) inspectedID {

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -71,7 +72,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	// If the reader of standard output ends, SIGPIPE has ended the process. EPIPE is thus
 	// an error of a connection.
 	// Marked, so that a name with a newline can't begin a line.
-	fmt.Fprintln(c.Errs, "sortkey:", strings.ReplaceAll(cli.ExplainFailed(err).Error(), "\n", "\n  | "))
+	fmt.Fprintln(c.Errs, "sortkey:", strings.ReplaceAll(cli.ExplainConnection(err).Error(), "\n", "\n  | "))
 	if errors.As(err, &usage) {
 		fmt.Fprintf(c.Errs, "Run %s --help for the usage.\n", command.CommandPath())
 	}
@@ -148,6 +149,18 @@ func (c *app) note(format string, args ...any) error {
 	}
 	_, err := fmt.Fprintf(c.Out, format, args...)
 	return err
+}
+
+// choiceFlag adds a flag whose value is "" or one of several.
+func choiceFlag(cmd *cobra.Command, value *string, flag, short, usage string, choices []string) {
+	cmd.Flags().FuncP(flag, short, usage, func(v string) error {
+		if v != "" && !slices.Contains(choices, v) {
+			return cli.Usagef("--%s %q: want %s", flag, v, strings.Join(choices, ", "))
+		}
+		*value = v
+		return nil
+	})
+	completeFlag(cmd, flag, choices)
 }
 
 // completeFlag sets the completions of a flag's value.

@@ -36,9 +36,9 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.si.bits, "si-bits", "", "`widths` of snowflake-si's machine/index (default: 5/8)")
 }
 
-// config returns the Config that the flags select.
-func (c *app) config(schema string, f configFlags) (config migrations.Config, err error) {
-	config.Schema = schema
+// config returns the Config that the flags of cmd select.
+func (c *app) config(cmd *cobra.Command, f configFlags) (config migrations.Config, err error) {
+	config.Schema = cmd.Flag("schema").Value.String()
 	snowflake, err := c.layouts(f.snowflake, snowflakeBits)
 	if err != nil {
 		return config, err
@@ -70,16 +70,15 @@ func (c *app) config(schema string, f configFlags) (config migrations.Config, er
 // installation, except for types whose layout the flags select. If the database has no layouts,
 // do reports the reason.
 func (c *app) configuredCommand(cmd *cobra.Command, do func(context.Context, database) error) *cobra.Command {
-	var flags databaseFlags
 	var layouts configFlags
 	var config migrations.Config
 	layouts.add(cmd)
 	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
-		config, err = c.config(flags.schema, layouts)
+		config, err = c.config(cmd, layouts)
 		return err
 	}
-	return flags.command(cmd, func(ctx context.Context, db database, _ []string) error {
-		installed, err := migrations.Installed(ctx, db.std, flags.schema)
+	return databaseCommand(cmd, func(ctx context.Context, db database, _ []string) error {
+		installed, err := migrations.Installed(ctx, db.std, config.Schema)
 		missing := errors.Is(err, migrations.ErrNotInstalled) || errors.Is(err, migrations.ErrIncomplete)
 		if err != nil && !missing {
 			return err
@@ -129,9 +128,8 @@ func (c *app) printMigration(done string, version int, name string) error {
 }
 
 func (c *app) migrateDownCommand() *cobra.Command {
-	var flags databaseFlags
 	var yes bool
-	cmd := flags.command(&cobra.Command{
+	cmd := databaseCommand(&cobra.Command{
 		Use:   "down",
 		Short: "Remove the SQL of sortkey",
 		Long: `Down removes an installation in one transaction: all functions, domains and
@@ -195,8 +193,7 @@ func (c *app) confirm(ctx context.Context, warning, object, name, refused string
 }
 
 func (c *app) migrateStatusCommand() *cobra.Command {
-	var flags databaseFlags
-	return flags.command(&cobra.Command{
+	return databaseCommand(&cobra.Command{
 		Use:   "status",
 		Short: "List the migrations and when they were installed",
 		Long: `Status lists all migrations of this version of the command. Applied is the time

@@ -14,11 +14,25 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *app) migratePrintCommand() *cobra.Command {
+// filesCommand is a command with flags for an installation, but without a database.
+func (c *app) filesCommand(cmd *cobra.Command, do func(config migrations.Config, args []string) error) *cobra.Command {
 	var schema string
 	var layouts configFlags
+	schemaFlag(cmd, &schema)
+	layouts.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		config, err := c.config(cmd, layouts)
+		if err != nil {
+			return err
+		}
+		return do(config, args)
+	}
+	return cmd
+}
+
+func (c *app) migratePrintCommand() *cobra.Command {
 	var after int
-	cmd := &cobra.Command{
+	cmd := c.filesCommand(&cobra.Command{
 		Use:   "print",
 		Short: "Print the SQL of sortkey as one file for psql",
 		Long: `Print prints all migrations as one transaction for psql. It needs no database. The
@@ -28,33 +42,26 @@ With --after, it prints the later migrations, to upgrade an installation that
 print, psql or another tool created. The SQL fails if the installation is at
 another version. sortkey migrate status shows the version.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			config, err := c.config(schema, layouts)
-			if err != nil {
-				return err
-			}
-			list, err := migrations.List(config)
-			switch {
-			case err != nil:
-				return err
-			case after < 0 || after > len(list):
-				return cli.Usagef("--after %d: want 0 to %d", after, len(list))
-			}
-			text, err := migrations.SQLAfter(config, after)
-			if err != nil {
-				return err
-			}
-			switch {
-			case after == len(list):
-				text = fmt.Sprintf("-- Nothing to do: %d is the last version.\n", after)
-			case after > 0:
-				text = strings.Replace(text, "-- The installation of sortkey.", fmt.Sprintf("-- The upgrade of sortkey from version %d.", after), 1)
-			}
-			return c.Print(map[string]string{"sql": text}, "%s", text)
-		},
-	}
-	schemaFlag(cmd, &schema)
-	layouts.add(cmd)
+	}, func(config migrations.Config, _ []string) error {
+		list, err := migrations.List(config)
+		switch {
+		case err != nil:
+			return err
+		case after < 0 || after > len(list):
+			return cli.Usagef("--after %d: want 0 to %d", after, len(list))
+		}
+		text, err := migrations.SQLAfter(config, after)
+		if err != nil {
+			return err
+		}
+		switch {
+		case after == len(list):
+			text = fmt.Sprintf("-- Nothing to do: %d is the last version.\n", after)
+		case after > 0:
+			text = strings.Replace(text, "-- The installation of sortkey.", fmt.Sprintf("-- The upgrade of sortkey from version %d.", after), 1)
+		}
+		return c.Print(map[string]string{"sql": text}, "%s", text)
+	})
 	cmd.Flags().IntVar(&after, "after", 0, "`version` of the installation to upgrade")
 	return cmd
 }
@@ -92,9 +99,8 @@ func exportToolNames() []string {
 }
 
 func (c *app) migrateExportCommand() *cobra.Command {
-	var schema, tool string
-	var layouts configFlags
-	cmd := &cobra.Command{
+	var tool string
+	cmd := c.filesCommand(&cobra.Command{
 		Use:   "export --tool NAME DIRECTORY",
 		Short: "Write the migrations as files for another migration tool",
 		Long: `Export writes the migrations to a directory, which it creates if necessary, and
@@ -109,20 +115,13 @@ migrations and skips existing files. If an existing file has other content,
 export writes nothing.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFolder,
-		RunE: func(_ *cobra.Command, args []string) error {
-			i := slices.IndexFunc(exportTools(), func(t exportTool) bool { return t.name == tool })
-			if i < 0 {
-				return cli.Usagef("--tool %q: want %s", tool, strings.Join(exportToolNames(), ", "))
-			}
-			config, err := c.config(schema, layouts)
-			if err != nil {
-				return err
-			}
-			return c.export(exportTools()[i], config, filepath.Clean(args[0]))
-		},
-	}
-	schemaFlag(cmd, &schema)
-	layouts.add(cmd)
+	}, func(config migrations.Config, args []string) error {
+		i := slices.IndexFunc(exportTools(), func(t exportTool) bool { return t.name == tool })
+		if i < 0 {
+			return cli.Usagef("--tool %q: want %s", tool, strings.Join(exportToolNames(), ", "))
+		}
+		return c.export(exportTools()[i], config, filepath.Clean(args[0]))
+	})
 	cmd.Flags().StringVar(&tool, "tool", "", "`name` of the tool: "+strings.Join(exportToolNames(), ", "))
 	completeFlag(cmd, "tool", exportToolNames())
 	return cmd

@@ -17,11 +17,10 @@ import (
 )
 
 func (c *app) nodesListCommand() *cobra.Command {
-	var flags databaseFlags
 	var all bool
 	var pool string
 	var number int
-	cmd := flags.installedCommand(&cobra.Command{
+	cmd := installedCommand(&cobra.Command{
 		Use:   "list [POOL [NUMBER]]",
 		Short: "List pools, the numbers of a pool, or a number",
 		Long: `List prints the pools of node numbers, and below them the results of doctor

@@ -13,11 +13,10 @@ import (
 )
 
 func (c *app) nodesReleaseCommand() *cobra.Command {
-	var flags databaseFlags
 	var pool string
 	var number int
 	var force bool
-	cmd := flags.installedCommand(&cobra.Command{
+	cmd := installedCommand(&cobra.Command{
 		Use:   "release POOL NUMBER",
 		Short: "Cancel a reservation, or take a number away from its holder",
 		Long: `Release cancels the reservation of a number that generates no more IDs. It fails

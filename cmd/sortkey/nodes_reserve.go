@@ -16,10 +16,9 @@ import (
 )
 
 func (c *app) nodesReserveCommand() *cobra.Command {
-	var flags databaseFlags
 	var note string
 	number := -1
-	cmd := flags.installedCommand(&cobra.Command{
+	cmd := installedCommand(&cobra.Command{
 		Use:   "reserve POOL [NUMBER]",
 		Short: "Reserve a node number permanently",
 		Long: `Reserve reserves a node number, so that no program can claim it, and prints the

@@ -26,8 +26,7 @@ manage_partitions manages.`, c.partitionsListCommand(), c.partitionsRunCommand()
 const mayMaintain = "USAGE ON SCHEMA $s, $s_internal"
 
 func (c *app) partitionsListCommand() *cobra.Command {
-	var flags databaseFlags
-	return flags.installedCommand(&cobra.Command{
+	return installedCommand(&cobra.Command{
 		Use:   "list [TABLE]",
 		Short: "List the managed tables, or the partitions of one",
 		Long: `List prints the managed tables, and below them the results of doctor about them:

@@ -57,9 +57,8 @@ func (s partitionStep) String() string {
 }
 
 func (c *app) partitionsRunCommand() *cobra.Command {
-	var flags databaseFlags
 	var options migrations.PartitionOptions
-	cmd := flags.installedCommand(&cobra.Command{
+	cmd := installedCommand(&cobra.Command{
 		Use:   "run [TABLE]",
 		Short: "Create partitions ahead, and remove old ones",
 		Long: `Run takes the steps that are due, for one table or for all managed tables: it

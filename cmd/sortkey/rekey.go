@@ -15,22 +15,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// rekeyFlags are the flags of the commands of rekey.
-type rekeyFlags struct {
-	databaseFlags
-	options rekey.Options
-}
-
-// command adds the flags to cmd. The command connects to the database and calls do.
-func (f *rekeyFlags) command(c *app, cmd *cobra.Command, do databaseFunc) *cobra.Command {
-	return f.installedCommand(cmd, func(ctx context.Context, db database, args []string) error {
-		f.options.Config = db.Config
-		f.options.Progress = c.rekeyProgress()
+// rekeyDatabaseCommand is installedCommand for a call of package rekey. It sets the options, except for flags.
+func (c *app) rekeyDatabaseCommand(cmd *cobra.Command, o *rekey.Options, do databaseFunc) *cobra.Command {
+	return installedCommand(cmd, func(ctx context.Context, db database, args []string) error {
+		o.Config = db.Config
+		o.Progress = c.rekeyProgress()
 		path, err := db.Path(ctx)
 		if err != nil {
 			return err
 		}
-		f.options.SearchPath = path
+		o.SearchPath = path
 		err = do(ctx, db, args)
 		switch {
 		case errors.Is(err, rekey.ErrInconsistent), errors.Is(err, rekey.ErrRefused):
@@ -52,11 +46,11 @@ var (
 	optionFlags = map[string]string{"LockTimeout": "lock-timeout", "LockWait": "lock-wait", "BatchTime": "batch-time", "Pause": "pause"}
 )
 
-// stepCommand is command for a step.
-func (f *rekeyFlags) stepCommand(c *app, cmd *cobra.Command, do databaseFunc) *cobra.Command {
-	cmd.Flags().DurationVar(&f.options.LockTimeout, "lock-timeout", 100*time.Millisecond, "`duration` of an attempt to get a lock behind which other sessions wait")
-	cmd.Flags().DurationVar(&f.options.LockWait, "lock-wait", 10*time.Minute, "`duration` of all attempts")
-	return f.command(c, cmd, do)
+// stepCommand is rekeyDatabaseCommand for a step.
+func (c *app) stepCommand(cmd *cobra.Command, o *rekey.Options, do databaseFunc) *cobra.Command {
+	cmd.Flags().DurationVar(&o.LockTimeout, "lock-timeout", 100*time.Millisecond, "`duration` of an attempt to get a lock behind which other sessions wait")
+	cmd.Flags().DurationVar(&o.LockWait, "lock-wait", 10*time.Minute, "`duration` of all attempts")
+	return c.rekeyDatabaseCommand(cmd, o, do)
 }
 
 func (c *app) rekeyCommand() *cobra.Command {
@@ -171,14 +165,13 @@ type rekeyStatus struct {
 }
 
 func (c *app) rekeyStatusCommand() *cobra.Command {
-	var flags rekeyFlags
-	return flags.command(c, &cobra.Command{
+	return c.rekeyDatabaseCommand(&cobra.Command{
 		Use:   "status",
 		Short: "Print the next step",
 		Long: `Status prints the tables of the rekey, the last step, and the step to run now. If
 they are equal, the step is incomplete, and ACTION is the action that comes next.`,
 		Args: cobra.NoArgs,
-	}, func(ctx context.Context, db database, _ []string) error {
+	}, &rekey.Options{}, func(ctx context.Context, db database, _ []string) error {
 		s, err := rekey.ReadStatus(ctx, db.std)
 		if err != nil {
 			return err

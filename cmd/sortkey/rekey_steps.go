@@ -19,41 +19,34 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// readSpecTo returns a function that reads the file in the only argument.
-func readSpecTo(spec *rekey.Spec) func(*cobra.Command, []string) error {
-	return func(_ *cobra.Command, args []string) (err error) {
-		*spec, err = readSpec(args[0])
-		return err
+// readSpec returns a function that reads the file in the only argument.
+func readSpec(spec *rekey.Spec) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		text, err := os.ReadFile(args[0])
+		if err != nil {
+			return cli.Usage(err)
+		}
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.DisallowUnknownFields()
+		err = decoder.Decode(spec)
+		switch {
+		case err != nil:
+		case decoder.Decode(&struct{}{}) != io.EOF:
+			err = errors.New("want one object, got more text after it")
+		case len(spec.Keys) == 0:
+			err = errors.New("no keys; name a table in keys")
+		default:
+			return nil
+		}
+		return cli.Usagef("%s: %s; sortkey rekey --help shows an example", args[0], strings.TrimPrefix(err.Error(), "json: "))
 	}
-}
-
-// readSpec reads a file with a Spec.
-func readSpec(name string) (rekey.Spec, error) {
-	var spec rekey.Spec
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return spec, cli.Usage(err)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	err = decoder.Decode(&spec)
-	if err == nil && decoder.Decode(&struct{}{}) != io.EOF {
-		err = errors.New("want one object, got more text after it")
-	}
-	if err == nil && len(spec.Keys) == 0 {
-		err = errors.New("no keys; name a table in keys")
-	}
-	if err != nil {
-		return spec, cli.Usagef("%s: %s; sortkey rekey --help shows an example", name, strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return spec, nil
 }
 
 func (c *app) rekeyInspectCommand() *cobra.Command {
-	var flags rekeyFlags
+	var o rekey.Options
 	var spec rekey.Spec
 	var sql bool
-	cmd := flags.command(c, &cobra.Command{
+	cmd := c.rekeyDatabaseCommand(&cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Check the tables, and print the plan",
 		Long: `Inspect prints the columns that change, what to note, and the problems: properties
@@ -63,9 +56,9 @@ nothing, but reads the tables. If there are problems, the exit code is 1.
 With --sql, it prints the SQL of all steps.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeJSON,
-		PreRunE:           readSpecTo(&spec),
-	}, func(ctx context.Context, db database, _ []string) error {
-		plan, err := rekey.Inspect(ctx, db.std, spec, flags.options)
+		PreRunE:           readSpec(&spec),
+	}, &o, func(ctx context.Context, db database, _ []string) error {
+		plan, err := rekey.Inspect(ctx, db.std, spec, o)
 		if err != nil {
 			return err
 		}
@@ -121,9 +114,9 @@ func (c *app) printSQL(actions []rekey.Action) error {
 }
 
 func (c *app) rekeyExpandCommand() *cobra.Command {
-	var flags rekeyFlags
+	var o rekey.Options
 	var spec rekey.Spec
-	return flags.stepCommand(c, &cobra.Command{
+	return c.stepCommand(&cobra.Command{
 		Use:   "expand FILE",
 		Short: "Add the new columns, and triggers that keep both keys equal",
 		Long: `Expand inspects the tables, and adds the new columns and the triggers, one table
@@ -131,18 +124,18 @@ after another. New rows get both keys from then on. If inspect finds problems,
 expand changes nothing.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeJSON,
-		PreRunE:           readSpecTo(&spec),
-	}, func(ctx context.Context, db database, _ []string) error {
-		return rekey.Expand(ctx, db.std, spec, flags.options)
+		PreRunE:           readSpec(&spec),
+	}, &o, func(ctx context.Context, db database, _ []string) error {
+		return rekey.Expand(ctx, db.std, spec, o)
 	})
 }
 
 // rekeyStepCommand returns the command of a step that needs no FILE.
 func (c *app) rekeyStepCommand(step rekey.Step, short, long string, do func(context.Context, *sql.DB, rekey.Options) error) *cobra.Command {
-	var flags rekeyFlags
+	var o rekey.Options
 	var yes, cleanup bool
 	ends := func() bool { return step == rekey.StepCleanup || cleanup }
-	cmd := flags.stepCommand(c, &cobra.Command{
+	cmd := c.stepCommand(&cobra.Command{
 		Use:   string(step),
 		Short: short,
 		Long:  long,
@@ -153,16 +146,16 @@ func (c *app) rekeyStepCommand(step rekey.Step, short, long string, do func(cont
 			}
 			return nil
 		},
-	}, func(ctx context.Context, db database, _ []string) error {
+	}, &o, func(ctx context.Context, db database, _ []string) error {
 		if ends() && !yes {
 			if err := c.confirmCleanup(ctx, db, step); err != nil {
 				return err
 			}
 		}
-		if err := do(ctx, db.std, flags.options); err != nil || !cleanup {
+		if err := do(ctx, db.std, o); err != nil || !cleanup {
 			return err
 		}
-		return rekey.Cleanup(ctx, db.std, flags.options)
+		return rekey.Cleanup(ctx, db.std, o)
 	})
 	switch step {
 	case rekey.StepContract:
@@ -171,9 +164,9 @@ func (c *app) rekeyStepCommand(step rekey.Step, short, long string, do func(cont
 	case rekey.StepCleanup:
 		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "drop the old keys without confirmation")
 	case rekey.StepBackfill:
-		cmd.Flags().DurationVar(&flags.options.BatchTime, "batch-time", 50*time.Millisecond, "`duration` that a batch should take, and for which its rows stay locked")
-		cmd.Flags().DurationVar(&flags.options.MaxLag, "max-lag", 10*time.Second, "`duration` that a replica may be behind; negative: no limit")
-		cmd.Flags().Float64Var(&flags.options.Pause, "pause", 0, "`share` of time in which backfill pauses, from 0 to below 1")
+		cmd.Flags().DurationVar(&o.BatchTime, "batch-time", 50*time.Millisecond, "`duration` that a batch should take, and for which its rows stay locked")
+		cmd.Flags().DurationVar(&o.MaxLag, "max-lag", 10*time.Second, "`duration` that a replica may be behind; negative: no limit")
+		cmd.Flags().Float64Var(&o.Pause, "pause", 0, "`share` of time in which backfill pauses, from 0 to below 1")
 	}
 	return cmd
 }
@@ -197,9 +190,9 @@ func (c *app) confirmCleanup(ctx context.Context, db database, step rekey.Step) 
 }
 
 func (c *app) rekeyAddReferenceCommand() *cobra.Command {
-	var flags rekeyFlags
+	var o rekey.Options
 	var where string
-	cmd := flags.stepCommand(c, &cobra.Command{
+	cmd := c.stepCommand(&cobra.Command{
 		Use:   "add-reference TABLE COLUMN TO",
 		Short: "Map a column that was missed",
 		Long: `Add-reference replaces the old keys of table TO in a column by the new ones, between
@@ -207,8 +200,8 @@ contract and cleanup. Values that are no old keys stay. A column of the new type
 a text, is updated by one statement. Another one gets the new type, which rewrites
 its table under a lock. Undo maps the column back.`,
 		Args: cobra.ExactArgs(3),
-	}, func(ctx context.Context, db database, args []string) error {
-		rows, err := rekey.AddReference(ctx, db.std, rekey.Reference{Table: args[0], Column: args[1], To: args[2], Where: where}, flags.options)
+	}, &o, func(ctx context.Context, db database, args []string) error {
+		rows, err := rekey.AddReference(ctx, db.std, rekey.Reference{Table: args[0], Column: args[1], To: args[2], Where: where}, o)
 		if err != nil {
 			return err
 		}

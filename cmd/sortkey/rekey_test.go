@@ -26,7 +26,7 @@ func TestReadSpec(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := readSpec(file)
+		err := readSpec(&rekey.Spec{})(nil, []string{file})
 		var usage *cli.UsageError
 		if want == "" && err == nil {
 			continue

@@ -14,7 +14,6 @@ import (
 
 // sqlcFlags are the flags of sqlc.
 type sqlcFlags struct {
-	databaseFlags
 	types, dir, bigint, file string
 	gorm, typescript         bool
 }
@@ -22,7 +21,7 @@ type sqlcFlags struct {
 func (c *app) sqlcCommand() *cobra.Command {
 	var o sqlcFlags
 	bigints := []string{"snowflake", "snowflake-si", "uid60", "spread64"}
-	cmd := o.command(&cobra.Command{
+	cmd := databaseCommand(&cobra.Command{
 		Use:   "sqlc --types IMPORT",
 		Short: "Print the overrides of sqlc for the columns with IDs",
 		Long: `Sqlc reads the catalog of a database, and prints an override of sqlc for each
@@ -53,8 +52,6 @@ commands of psql, COPY or CREATE INDEX CONCURRENTLY.`,
 				return cli.Usagef("no types: pass --types with the import path of the package of the keys, such as example.com/shop/key")
 			case o.types != "" && (!importPath.MatchString(o.types) || token.IsKeyword(path.Base(o.types))):
 				return cli.Usagef("--types %q: want an import path that ends in the name of the package, such as example.com/shop/key", o.types)
-			case o.bigint != "" && !strings.Contains(" "+strings.Join(bigints, " ")+" ", " "+o.bigint+" "):
-				return cli.Usagef("--bigint %q: want %s", o.bigint, strings.Join(bigints, ", "))
 			}
 			return nil
 		},
@@ -66,11 +63,10 @@ commands of psql, COPY or CREATE INDEX CONCURRENTLY.`,
 	})
 	cmd.Flags().StringVar(&o.types, "types", "", "`path` to import the package with the types of the keys")
 	cmd.Flags().StringVar(&o.dir, "dir", "", "`directory` of that package, for keys.go")
-	cmd.Flags().StringVar(&o.bigint, "bigint", "", "`format` of bigint keys whose format nothing else tells: "+strings.Join(bigints, ", "))
+	choiceFlag(cmd, &o.bigint, "bigint", "", "`format` of bigint keys whose format nothing else tells: "+strings.Join(bigints, ", "), bigints)
 	cmd.Flags().StringVar(&o.file, "file", "", "`file` of SQL to read instead of the database")
 	cmd.Flags().BoolVar(&o.gorm, "gorm", false, "print fields of GORM models")
 	cmd.Flags().BoolVar(&o.typescript, "typescript", false, "print types in TypeScript")
-	completeFlag(cmd, "bigint", bigints)
 	_ = cmd.MarkFlagDirname("dir")
 	_ = cmd.MarkFlagFilename("file", "sql")
 	return cmd

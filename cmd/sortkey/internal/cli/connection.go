@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -33,19 +32,17 @@ func parseConfig(s string) (*pgxpool.Config, error) {
 		return nil, fmt.Errorf("cannot parse the connection string: %s; %s", parseReason(err), connectionHint)
 	}
 	c := &config.ConnConfig.Config
-	hosts := []string{c.Host}
-	for _, fallback := range c.Fallbacks {
-		hosts = append(hosts, fallback.Host)
+	strange := strings.ContainsAny(c.User+c.Database, ";=&?:/")
+	for name := range c.RuntimeParams {
+		strange = strange || !settingName.MatchString(name)
 	}
-	for _, host := range hosts {
-		_, err := netip.ParseAddr(host)
-		if socket, _ := pgconn.NetworkAddress(host, c.Port); err != nil && socket != "unix" && !hostName.MatchString(host) {
-			return nil, errors.New("cannot use the connection string: a host is not a name, an IP address or an absolute path; " + connectionHint)
-		}
+	for _, server := range append([]*pgconn.FallbackConfig{{Host: c.Host}}, c.Fallbacks...) {
+		_, err := netip.ParseAddr(server.Host)
+		socket, _ := pgconn.NetworkAddress(server.Host, c.Port)
+		strange = strange || err != nil && socket != "unix" && !hostName.MatchString(server.Host)
 	}
-	settings := slices.ContainsFunc(slices.Collect(maps.Keys(c.RuntimeParams)), func(name string) bool { return !settingName.MatchString(name) })
-	if settings || strings.ContainsAny(c.User+c.Database, ";=&?:/") {
-		return nil, errors.New("cannot use the connection string: the user, the database or the name of a setting has an unexpected character; " + connectionHint)
+	if strange {
+		return nil, errors.New("cannot use the connection string: a host, the user, the database or the name of a setting has an unexpected character; " + connectionHint)
 	}
 	return config, nil
 }
@@ -112,36 +109,29 @@ func Config(url string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// ExplainLost adds to the error of a lost connection what to check.
-func ExplainLost(err error) error {
+// ExplainConnection adds to the error of a failed connection where a password can be, and to the one of a lost connection
+// what to check. If the server names a setting, which can be a part of the password, it returns another error.
+func ExplainConnection(err error) error {
 	var failed *pgconn.ConnectError
 	var server *pgconn.PgError
-	if errors.As(err, &failed) || errors.As(err, &server) || !slices.ContainsFunc([]error{
-		driver.ErrBadConn, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET, net.ErrClosed, pgconn.ErrConnClosed,
-	}, func(lost error) bool { return errors.Is(err, lost) }) {
-		return err
+	switch {
+	case errors.As(err, &failed):
+		servers := serverErrors(failed)
+		if slices.ContainsFunc(servers, func(s *pgconn.PgError) bool { return namesSetting(s, failed.Config) }) {
+			return errors.New("the server rejects a setting in the connection string; check the names of the settings, and quote values with spaces, as in password='...'")
+		}
+		if slices.ContainsFunc(servers, func(s *pgconn.PgError) bool { return s.Code == "28P01" || s.Code == "28000" }) {
+			return fmt.Errorf("%w; check the user and the password, which PGPASSWORD or ~/.pgpass can hold", err)
+		}
+	case errors.As(err, &server):
+	case slices.ContainsFunc(lost, func(lost error) bool { return errors.Is(err, lost) }):
+		return fmt.Errorf("lost the connection to the server: %w; check its log", err)
 	}
-	return fmt.Errorf("lost the connection to the server: %w; check its log", err)
+	return err
 }
 
-// ExplainFailed adds to the error of a failed connection where a password can be. If the server names a setting, which can
-// be a part of the password, it returns another error.
-func ExplainFailed(err error) error {
-	var failed *pgconn.ConnectError
-	if !errors.As(err, &failed) {
-		return err
-	}
-	hint := ""
-	for _, server := range serverErrors(failed) {
-		switch {
-		case namesSetting(server, failed.Config):
-			return errors.New("the server rejects a setting in the connection string; check the names of the settings, and quote values with spaces, as in password='...'")
-		case server.Code == "28P01", server.Code == "28000":
-			hint = "; check the user and the password, which PGPASSWORD or ~/.pgpass can hold"
-		}
-	}
-	return fmt.Errorf("%w%s", err, hint)
-}
+// lost are the errors of a connection that has ended.
+var lost = []error{driver.ErrBadConn, io.ErrUnexpectedEOF, syscall.ECONNRESET, net.ErrClosed, pgconn.ErrConnClosed}
 
 // serverErrors returns the errors of servers in err. pgx makes an attempt per address, and with sslmode=prefer first with TLS
 // and then without.

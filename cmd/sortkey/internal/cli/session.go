@@ -64,7 +64,7 @@ func Open(ctx context.Context, url string) (*Pool, error) {
 		pool, err = connect(ctx, settings)
 	}
 	if err != nil {
-		return nil, ExplainLost(err)
+		return nil, err
 	}
 	p := &Pool{pool, path}
 	if role == "" {
@@ -72,7 +72,7 @@ func Open(ctx context.Context, url string) (*Pool, error) {
 	}
 	if err != nil {
 		pool.Close()
-		return nil, ExplainLost(err)
+		return nil, err
 	}
 	return p, nil
 }
@@ -178,7 +178,7 @@ func (p *Pool) Sibling(ctx context.Context, database string) (*Pool, error) {
 	settings := p.Config()
 	settings.ConnConfig.Database = database
 	pool, err := connect(ctx, settings)
-	return &Pool{pool, p.path}, ExplainLost(err)
+	return &Pool{pool, p.path}, err
 }
 
 // A Beginner is a connection, or a pool of connections.
