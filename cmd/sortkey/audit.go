@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ type auditFlags struct {
 	layouts      *ids.Layouts // of layout, or nil
 	name         string       // of the format, or ""
 	since, until time.Time
-	nodes        string
+	nodes        map[int]bool // of --nodes, or nil
 	serialUntil  int64
 	sql          bool
 
@@ -76,7 +77,10 @@ the session trusts. The exit code is 1 if there is a finding.`,
 	o.layout.add(cmd)
 	c.timeFlag(cmd, &o.since, "since", "`time` of the first IDs to read")
 	c.timeFlag(cmd, &o.until, "until", "`time` after the last IDs to read")
-	f.StringVar(&o.nodes, "nodes", "", "node `numbers` of programs without a claim, such as 0-31,1023")
+	f.Func("nodes", "node `numbers` of programs without a claim, such as 0-31,1023", func(list string) (err error) {
+		o.nodes, err = parseNumbers(list)
+		return err
+	})
 	f.Int64Var(&o.serialUntil, "serial-until", 0, "largest `key` of a serial column that the table had before (default: none)")
 	f.BoolVar(&o.sql, "sql", false, "print the SQL instead of running it")
 	return cmd
@@ -95,8 +99,8 @@ func (c *app) checkAudit(o *auditFlags) error {
 	case !o.until.IsZero() && o.until.Before(o.since):
 		return cli.Usagef("--until %s: the end is before the start, %s", o.until.Format(time.RFC3339), o.since.Format(time.RFC3339))
 	}
-	if _, err := parseNumbers(o.nodes); err != nil || !o.layout.set() {
-		return err
+	if !o.layout.set() {
+		return nil
 	}
 	if _, err := c.datedFormat(o.name, o.layout); err != nil {
 		return err
@@ -108,10 +112,10 @@ func (c *app) checkAudit(o *auditFlags) error {
 
 // parseNumbers parses numbers and ranges, such as 0-31,1023.
 func parseNumbers(list string) (map[int]bool, error) {
-	numbers := map[int]bool{}
 	if list == "" {
-		return numbers, nil
+		return nil, nil
 	}
+	numbers := map[int]bool{}
 	for part := range strings.SplitSeq(list, ",") {
 		text, last, isRange := strings.Cut(part, "-")
 		if !isRange {
@@ -179,14 +183,14 @@ func (c *app) audit(ctx context.Context, db database, names []string, o *auditFl
 // knownNodes returns the node numbers in the flag, and the ones that programs have claimed or that were reserved, in the
 // pools of the format. If it can't know them, it returns nil and sets unchecked.
 func (db database) knownNodes(ctx context.Context, k *auditKey, o *auditFlags) (known map[int]bool, err error) {
-	known, err = parseNumbers(o.nodes)
+	known = map[int]bool{}
+	maps.Copy(known, o.nodes)
+	found := o.nodes != nil
 	switch {
-	case err != nil:
-		return nil, err
 	case k.format.Nodes == nil:
 		k.unchecked = k.format.Name + " has no node numbers"
 		return nil, nil
-	case o.missing != "" && !o.forbidden && o.nodes != "":
+	case o.missing != "" && !o.forbidden && found:
 		return known, nil
 	case o.missing != "":
 		k.unchecked = o.missing
@@ -202,7 +206,6 @@ func (db database) knownNodes(ctx context.Context, k *auditKey, o *auditFlags) (
 	case err != nil:
 		return nil, err
 	}
-	found := o.nodes != ""
 	for _, p := range pools {
 		layout := fmt.Sprint(cli.Cell(p.Layout))
 		// Programs that share a partition claim ranges of its sequence.
