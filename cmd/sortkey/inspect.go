@@ -39,7 +39,6 @@ pass --type, --from or both, as scripts always should. The text of a uid60 that
 can be a part of another ID's hex digits also needs them.
 
 ` + layoutHelp,
-		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case prefix != "" && form != "typeid":

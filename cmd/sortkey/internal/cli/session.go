@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 
@@ -47,20 +48,16 @@ func Open(ctx context.Context, url string) (*Pool, error) {
 	}
 	params := settings.ConnConfig.RuntimeParams
 	path, role := given(params, "search_path"), given(params, "role")
-	own := map[string]string{}
+	unpinned := maps.Clone(params)
 	for name, value := range pinned {
-		if name == "search_path" || given(params, name) == "" {
-			own[name], params[name] = params[name], value
+		if name == "search_path" || given(unpinned, name) == "" {
+			params[name] = value
 		}
 	}
 	checkInTransaction(settings.ConnConfig)
 	pool, err := connect(ctx, settings)
 	if refused(err) { // by a pooler
-		for name, value := range own {
-			if params[name] = value; value == "" {
-				delete(params, name)
-			}
-		}
+		settings.ConnConfig.RuntimeParams = unpinned
 		pool, err = connect(ctx, settings)
 	}
 	if err != nil {
