@@ -252,6 +252,9 @@ func TestRules(t *testing.T) {
 		{name: "duplicates", sql: `CREATE TABLE t (tenant integer, id sortkey.snowflake, PRIMARY KEY (tenant, id)); INSERT INTO t SELECT n, sortkey.snowflake_at('2026-01-01Z', 1, 1) FROM generate_series(1, 3) n;
 				SELECT sortkey.reserve_node('spread64', 7, 'x'); CREATE TABLE u (id bigint DEFAULT sortkey.next_spread64(7)); INSERT INTO u SELECT FROM generate_series(1, 9); INSERT INTO u SELECT * FROM u`,
 			want: []string{"key-duplicate problem public.t.id: has no unique index, and 1 key more than once ", "key-duplicate problem public.u.id: has no unique index, and 9 keys "}},
+		{name: "name with the placeholder of the schema", sql: `CREATE TABLE "a$s" (id sortkey.snowflake); INSERT INTO "a$s" SELECT sortkey.snowflake_at('2026-01-01Z', 1, 1) FROM generate_series(1, 2);
+				CREATE TABLE "b$s" (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7()); INSERT INTO "b$s" VALUES (gen_random_uuid())`,
+			want: []string{`key-duplicate problem public\."a\$s"\.id: has no unique index, and 1 key more than once`, `uuid-version info public\."b\$s"\.id: 1 of the 1 largest`}},
 		{name: "tables of another role", own: true, setup: func(t *testing.T, db *pgtest.DB) {
 			role := db.NewRole(t, "other", "")
 			db.Exec(t, partitioned+`CREATE TABLE events_default PARTITION OF events DEFAULT; CREATE TABLE t (id sortkey.snowflake, at timestamptz); ALTER TABLE t OWNER TO `+role+`; ALTER TABLE events_default OWNER TO `+role)
