@@ -124,7 +124,6 @@ func withoutZero(found []Reading) []Reading {
 }
 
 var (
-	decimal  = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 	typedKey = regexp.MustCompile(`^([a-z][a-z0-9]*)_(.+)$`)
 
 	typeID = regexp.MustCompile(`^(?:([a-z](?:[a-z_]{0,61}[a-z])?)_)?([0-7][0-9a-hjkmnp-tv-z]{25})$`)
@@ -132,8 +131,7 @@ var (
 	// Only hex digits follow, so the input can't be meant as the text of a UID60.
 	hexForm = regexp.MustCompile(`^0[xX][0-9a-fA-F]*$`)
 
-	onlyDigits = regexp.MustCompile(`^[0-9]+$`)
-	braced     = regexp.MustCompile(`^(?i:urn:uuid:(.{36})|\{(.{36})\})$`)
+	braced = regexp.MustCompile(`^(?i:urn:uuid:(.{36})|\{(.{36})\})$`)
 )
 
 // Own returns the meanings of an input as IDs of the formats. form restricts them
@@ -185,11 +183,8 @@ func Own(input, form string, formats []*Format) (found []Reading) {
 
 // parseDecimal parses the value of a bigint column.
 func parseDecimal(s string) (n int64, ok bool) {
-	if !decimal.MatchString(s) {
-		return 0, false
-	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	return n, err == nil
+	return n, err == nil && strconv.FormatInt(n, 10) == s // without leading zeros or a plus
 }
 
 // parseUUID parses the value of a uuid column, or its 16 bytes.
@@ -228,7 +223,7 @@ func hexBytes(s, form string) []byte {
 	if !ok {
 		digits, ok = strings.CutPrefix(s, `\x`)
 	}
-	if n := len(digits); !ok && n != 32 && (n != 16 && n != 20 || form != "hex" && form != "bytea" && onlyDigits.MatchString(s)) {
+	if n := len(digits); !ok && n != 32 && (n != 16 && n != 20 || form != "hex" && form != "bytea" && strings.Trim(s, "0123456789") == "") {
 		return nil
 	}
 	b, err := hex.DecodeString(digits)
