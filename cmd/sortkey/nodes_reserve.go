@@ -153,7 +153,7 @@ var markAhead = regexp.MustCompile(`high-water mark of ([0-9]+), and the clock i
 func (c *app) printReservation(r reservation) error {
 	next := ""
 	if r.Setting != nil {
-		next = "For column defaults, run this statement and reconnect:\n\n  " + *r.Setting + ";\n"
+		next = "If the number is for column defaults, and no program has it, run this statement and reconnect:\n\n  " + *r.Setting + ";\n"
 	}
 	return c.Print(r, "Reserved number %d of pool %s: %s\n%s", r.Number, r.Pool, cli.Printable(r.Note), next)
 }

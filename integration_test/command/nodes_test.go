@@ -151,7 +151,7 @@ func TestNodesReserve(t *testing.T) {
 			SELECT sortkey.reserve_node('snowflake', 1022, 'imports')`)
 		out := must(t, db, "nodes reserve snowflake")
 		statement := fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = 1021;", db.Name)
-		wantSame(t, out, fmt.Sprintf("Reserved number 1021 of pool snowflake: defaults of %s\nFor column defaults, run this statement and reconnect:\n\n  %s\n", db.Name, statement))
+		wantSame(t, out, fmt.Sprintf("Reserved number 1021 of pool snowflake: defaults of %s\nIf the number is for column defaults, and no program has it, run this statement and reconnect:\n\n  %s\n", db.Name, statement))
 		db.Exec(t, statement)
 		db.Exec(t, "INSERT INTO t (other) VALUES (1)") // in a new session
 		wantSame(t, pgtest.Value[int](t, db.Conn(t), "SELECT sortkey.snowflake_node(id) FROM t"), 1021)
