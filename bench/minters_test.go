@@ -47,29 +47,30 @@ var formats = []subject{
 	{"UUID", time.Millisecond, 4096, 2048, openUUID},
 }
 
-// Subjects without a cap have bursts of the same size as Snowflake.
-var (
-	// clockNow reads the wall and monotonic clocks, clockSince only the latter: the
-	// minimum cost of a generator.
-	clockNow   = subject{"time.Now", time.Millisecond, 0, 2048, readNow}
-	clockSince = subject{"time.Since", time.Millisecond, 0, 2048, readSince}
+// cappedPeers are the libraries with a cap.
+var cappedPeers = []subject{
+	{"bwmarrin/snowflake", time.Millisecond, 4096, 2048, openBwmarrin},
+	{"sony/sonyflake", 10 * time.Millisecond, 256, 128, openSonyflake},
+}
 
-	peerXID       = subject{"rs/xid", time.Millisecond, 0, 2048, openXID}
-	peerULID      = subject{"oklog/ulid", time.Millisecond, 0, 2048, openULID}
-	peerGoogle    = subject{"google/uuid", time.Millisecond, 0, 2048, openGoogle}
-	peerGofrs     = subject{"gofrs/uuid", time.Millisecond, 0, 2048, openGofrs}
-	peerTypeID    = subject{"jetify/typeid", 4 * time.Millisecond, 0, 2048, openTypeID}
-	peerTypeID2   = subject{"jetify/typeid/v2", 4 * time.Millisecond, 0, 2048, openTypeID2}
-	peerKSUID     = subject{"segmentio/ksuid", time.Millisecond, 0, 2048, openKSUID}
-	peerBwmarrin  = subject{"bwmarrin/snowflake", time.Millisecond, 4096, 2048, openBwmarrin}
-	peerSonyflake = subject{"sony/sonyflake", 10 * time.Millisecond, 256, 128, openSonyflake}
+// minters are all subjects. Those without a cap have bursts of the same size as
+// Snowflake. time.Now is the minimum cost of a generator that reads the clock.
+var minters = slices.Concat([]subject{
+	{"time.Now", time.Millisecond, 0, 2048, each(func(n int) error { return repeat(n, func() (time.Time, error) { return time.Now(), nil }) })},
+}, formats, []subject{
+	{"rs/xid", time.Millisecond, 0, 2048, each(func(n int) error { return repeat(n, func() (xid.ID, error) { return xid.New(), nil }) })},
+	{"oklog/ulid", time.Millisecond, 0, 2048, each(func(n int) error { return repeat(n, func() (ulid.ULID, error) { return ulid.Make(), nil }) })},
+	{"google/uuid", time.Millisecond, 0, 2048, each(func(n int) error { return repeat(n, func() (google.UUID, error) { return google.NewV7() }) })},
+	{"gofrs/uuid", time.Millisecond, 0, 2048, each(func(n int) error { return repeat(n, func() (gofrs.UUID, error) { return gofrs.NewV7() }) })},
+	{"jetify/typeid", 4 * time.Millisecond, 0, 2048, each(func(n int) error { return repeat(n, func() (rowTypeID, error) { return typeid.New[rowTypeID]() }) })},
+	{"jetify/typeid/v2", 4 * time.Millisecond, 0, 2048, each(func(n int) error { return repeat(n, func() (typeid2.TypeID, error) { return typeid2.Generate("row") }) })},
+	{"segmentio/ksuid", time.Millisecond, 0, 2048, each(func(n int) error { return repeat(n, func() (ksuid.KSUID, error) { return ksuid.NewRandom() }) })},
+}, cappedPeers)
 
-	cappedPeers = []subject{peerBwmarrin, peerSonyflake}
-	peers       = append([]subject{peerXID, peerULID, peerGoogle, peerGofrs, peerTypeID, peerTypeID2, peerKSUID}, cappedPeers...)
-
-	// minters are all subjects.
-	minters = slices.Concat([]subject{clockNow, clockSince}, formats, peers)
-)
+// each is the open function of a library without generators. next generates n IDs.
+func each(next func(n int) error) func(idtype.Options) (minter, error) {
+	return func(idtype.Options) (minter, error) { return minter{next: next}, nil }
+}
 
 // new opens a generator.
 func (s subject) new(b *testing.B, o idtype.Options) minter {
@@ -150,61 +151,6 @@ func openUUID(o idtype.Options) (minter, error) {
 	return minter{func(n int) error {
 		return repeat(n, func() (idtype.UUID, error) { return g.Next() })
 	}, filler(g)}, err
-}
-
-func readNow(idtype.Options) (minter, error) {
-	return minter{next: func(n int) error {
-		return repeat(n, func() (time.Time, error) { return time.Now(), nil })
-	}}, nil
-}
-
-func readSince(idtype.Options) (minter, error) {
-	start := time.Now()
-	return minter{next: func(n int) error {
-		return repeat(n, func() (time.Duration, error) { return time.Since(start), nil })
-	}}, nil
-}
-
-func openXID(idtype.Options) (minter, error) {
-	return minter{next: func(n int) error {
-		return repeat(n, func() (xid.ID, error) { return xid.New(), nil })
-	}}, nil
-}
-
-func openULID(idtype.Options) (minter, error) {
-	return minter{next: func(n int) error {
-		return repeat(n, func() (ulid.ULID, error) { return ulid.Make(), nil })
-	}}, nil
-}
-
-func openGoogle(idtype.Options) (minter, error) {
-	return minter{next: func(n int) error {
-		return repeat(n, func() (google.UUID, error) { return google.NewV7() })
-	}}, nil
-}
-
-func openGofrs(idtype.Options) (minter, error) {
-	return minter{next: func(n int) error {
-		return repeat(n, func() (gofrs.UUID, error) { return gofrs.NewV7() })
-	}}, nil
-}
-
-func openTypeID(idtype.Options) (minter, error) {
-	return minter{next: func(n int) error {
-		return repeat(n, func() (rowTypeID, error) { return typeid.New[rowTypeID]() })
-	}}, nil
-}
-
-func openTypeID2(idtype.Options) (minter, error) {
-	return minter{next: func(n int) error {
-		return repeat(n, func() (typeid2.TypeID, error) { return typeid2.Generate("row") })
-	}}, nil
-}
-
-func openKSUID(idtype.Options) (minter, error) {
-	return minter{next: func(n int) error {
-		return repeat(n, func() (ksuid.KSUID, error) { return ksuid.NewRandom() })
-	}}, nil
 }
 
 func openBwmarrin(idtype.Options) (minter, error) {

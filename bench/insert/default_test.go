@@ -31,12 +31,10 @@ var sources = []source{
 	{Key: figures.Key{Name: "gen_random_uuid", Column: "uuid default gen_random_uuid()"}, returned: func() any { return new([16]byte) }},
 	{Key: figures.UUIDv7, returned: func() any { return new([16]byte) }},
 	{Key: nextSnowflake, returned: func() any { return new(idtype.Snowflake) }},
-	{Key: nextSnowflakeOfNode, returned: func() any { return new(idtype.Snowflake) }},
 	{Key: byFunction("next_snowflake_si", "bigint", "()"), returned: func() any { return new(idtype.SnowflakeSI) }},
 	{Key: byFunction("next_uid60", "bigint", "()"), returned: func() any { return new(idtype.UID60) }},
 	{Key: byFunction("next_spread64", "bigint", "()"), returned: func() any { return new(idtype.Spread64) }, clients: 1},
 	{Key: nextSno, returned: func() any { return new(idtype.Sno) }},
-	{Key: nextSnoOfNode, returned: func() any { return new(idtype.Sno) }},
 	{Key: nextUUID7, returned: func() any { return new(idtype.UUID) }},
 }
 

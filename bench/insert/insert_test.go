@@ -17,7 +17,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-var rows = flag.Int("rows", 3_000_000, "the number of rows per table")
+var rows = flag.Int("rows", 1_000_000, "the number of rows per table")
 
 // turns is the number of turns that insert them.
 const turns = 30
@@ -95,7 +95,6 @@ func (s server) compare(b *testing.B, k figures.Key, insert func(ctx context.Con
 		s.Needs(b, k)
 		var took, wal, cpu [2]float64
 		var size int64
-		var ratios []float64
 		b.Cleanup(func() { s.drop(b) })
 		n := max(*rows/turns, 1)
 		meter, metered := s.CPUMeter(b.Context(), []*pgx.Conn{s.Conn})
@@ -117,7 +116,6 @@ func (s server) compare(b *testing.B, k figures.Key, insert func(ctx context.Con
 				s.Exec(b, fmt.Sprintf("create table %s (id %s primary key, n int not null)", table, keys[i].Column))
 			}
 			for range turns {
-				var turn [2]time.Duration
 				first := rand.IntN(2)
 				for _, i := range [2]int{first, 1 - first} {
 					walBefore, cpuBefore := s.WAL(b), cpuTime()
@@ -125,12 +123,10 @@ func (s server) compare(b *testing.B, k figures.Key, insert func(ctx context.Con
 					if err := insert(b.Context(), tables[i], keys[i], n); err != nil {
 						b.Fatal(err)
 					}
-					turn[i] = time.Since(start)
-					took[i] += float64(turn[i])
+					took[i] += float64(time.Since(start))
 					cpu[i] += cpuTime() - cpuBefore
 					wal[i] += s.WAL(b) - walBefore
 				}
-				ratios = append(ratios, float64(turn[1])/float64(turn[0]))
 			}
 			if err := s.Conn.QueryRow(b.Context(), "select pg_relation_size('subject_pkey')").Scan(&size); err != nil {
 				b.Fatal(err)
@@ -140,7 +136,6 @@ func (s server) compare(b *testing.B, k figures.Key, insert func(ctx context.Con
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric(took[1]/all, "ns/row")
 		b.ReportMetric(took[1]/took[0], "ratio")
-		b.ReportMetric(figures.Median(ratios), "median-ratio")
 		if metered {
 			b.ReportMetric(cpu[1]/all, meter.Unit+"/row")
 			b.ReportMetric(cpu[1]/cpu[0], meter.Ratio)

@@ -1,3 +1,13 @@
+// Command report runs the benchmarks of this module, keeps their output, and
+// writes a page with tables and plots.
+// Run it in the root of the repository:
+//
+//	go run ./bench/report                           # everything: docs/benchmarks.md, docs/images
+//	go run ./bench/report -quick                    # less of each: .bin/benchmarks
+//	go run ./bench/report -again '^generating|GORM' # only some stages
+//	go run ./bench/report -again none               # no stage: the page from kept output
+//
+// The output is kept in .bin/benchmarks/full and .bin/benchmarks/quick.
 package main
 
 import (
@@ -15,8 +25,6 @@ import (
 func main() {
 	quick := flag.Bool("quick", false, "measure less of each stage and write the page to .bin/benchmarks")
 	again := flag.String("again", "", "measure only the stages whose titles match this `regexp` and keep the output of the others")
-	redrawOnly := flag.Bool("redraw", false, "measure nothing and draw the plots of the page again")
-	renderOnly := flag.Bool("render", false, "measure nothing and write the page from kept output")
 	flag.Parse()
 	page, kept := "docs", ".bin/benchmarks/full"
 	if *quick {
@@ -25,14 +33,7 @@ func main() {
 	var err error
 	if _, here := os.Stat("bench/report"); here != nil || flag.NArg() > 0 {
 		err = errors.New("not in the root of the repository, or arguments other than flags; run go run ./bench/report in the root")
-	} else if !*renderOnly && !*redrawOnly {
-		err = measure(*quick, *again, kept)
-	}
-	switch {
-	case err != nil:
-	case *redrawOnly:
-		err = redraw(page)
-	default:
+	} else if err = measure(*quick, *again, kept); err == nil {
 		err = render(kept, page)
 	}
 	if err != nil {
@@ -113,25 +114,6 @@ func render(kept, page string) error {
 	path := filepath.Join(page, "benchmarks.md")
 	fmt.Println(path)
 	return write(path, markdown)
-}
-
-// redraw draws the plots in a folder again, with the figures in them.
-func redraw(page string) error {
-	for file, c := range charts {
-		path := filepath.Join(page, "images", file)
-		svg, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		lines, err := readPlot(string(svg))
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		if err := write(path, c.draw(lines)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func write(path, content string) error {

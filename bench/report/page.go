@@ -3,7 +3,6 @@ package main
 import (
 	_ "embed"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,82 +47,52 @@ func grid(words int, rows [][]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// lines returns the lines of a specification as fields. Each line has n of them.
-func lines(spec string, n int) (all [][]string, err error) {
-	for line := range strings.Lines(strings.TrimSpace(spec)) {
-		fields := strings.SplitN(strings.TrimSpace(line), " | ", n)
-		if len(fields) != n {
-			return nil, fmt.Errorf("%q has %d fields, want %d", line, len(fields), n)
+// table returns a table with a row for each substitute of * in its columns' patterns. Each line
+// of columns has a head, a pattern and a unit. The first columns of the table show the row's
+// name, or, with keys such as "head=key, head=key", the values of these keys in it.
+func (r *results) table(keys, columns string) (string, error) {
+	head, words, names := []string{}, []string{}, []string{}
+	for part := range strings.SplitSeq(keys, ", ") {
+		title, word, _ := strings.Cut(part, "=")
+		head, words = append(head, title), append(words, word)
+	}
+	var figures [][]string // pattern and unit
+	for line := range strings.Lines(strings.TrimSpace(columns)) {
+		fields := strings.Split(strings.TrimSpace(line), " | ")
+		if len(fields) != 3 {
+			return "", fmt.Errorf("%q has %d fields, want 3", line, len(fields))
 		}
-		all = append(all, fields)
-	}
-	return all, nil
-}
-
-// option cuts the first line off a specification if it begins with the name.
-func option(spec, name string) (value, rest string) {
-	spec = strings.TrimSpace(spec)
-	if line, after, _ := strings.Cut(spec, "\n"); strings.HasPrefix(line, name) {
-		return line[len(name):], after
-	}
-	return "", spec
-}
-
-// table returns a table with a row for each substitute of * in its columns' patterns. The
-// lines of a specification are
-//
-//	keys: head=key, head=key   columns for parts of the names, instead of one for the name
-//	only: regexp               matches the names to show, all without this line
-//	head | pattern | unit      a column of figures
-func (r *results) table(spec string) (string, error) {
-	parts, spec := option(spec, "keys: ")
-	pattern, spec := option(spec, "only: ")
-	only, err := regexp.Compile(pattern)
-	if err != nil {
-		return "", err
-	}
-	columns, err := lines(spec, 3)
-	if err != nil {
-		return "", err
-	}
-	var head, keys, names []string
-	for part := range strings.SplitSeq(parts, ", ") {
-		title, key, _ := strings.Cut(part, "=")
-		head, keys = append(head, title), append(keys, key)
-	}
-	words := len(head)
-	for _, c := range columns {
-		head = append(head, c[0])
-		found := r.rows(c[1], c[2])
+		head, figures = append(head, fields[0]), append(figures, fields[1:])
+		found := r.rows(fields[1], fields[2])
 		if found == nil {
-			r.missing = append(r.missing, fmt.Sprintf("%s (%s)", c[0], c[1]))
+			r.missing = append(r.missing, fmt.Sprintf("%s (%s)", fields[0], fields[1]))
 		}
 		for _, name := range found {
-			if only.MatchString(name) && !slices.Contains(names, name) {
+			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
 	}
-	if names == nil {
+	if len(names) == 0 {
 		return notMeasured, nil
 	}
 	rows := [][]string{head}
 	for _, name := range names {
 		row := []string{name}
-		if parts != "" {
+		if keys != "" {
 			row = nil
-			for _, key := range keys {
+			for _, key := range words {
 				_, value, _ := strings.Cut("/"+name, "/"+key+"=")
 				value, _, _ = strings.Cut(value, "/")
 				row = append(row, "`"+value+"`")
 			}
 		}
-		for _, c := range columns {
-			row = append(row, r.cell(strings.Replace(c[1], "*", name, 1), c[2]))
+		for _, f := range figures {
+			row = append(row, r.cell(strings.Replace(f[0], "*", name, 1), f[1]))
 		}
 		rows = append(rows, row)
 	}
-	return grid(words, rows), nil
+	return grid(len(words), rows), nil
 }
 
 // short returns a number with three significant digits, or with all digits before

@@ -68,7 +68,7 @@ func (r *results) lines(c chart) (lines []line) {
 }
 
 // draw returns a chart as SVG, or "" if it has no lines. Its description has the points, so
-// that a screen reader finds them, and readPlot.
+// that a screen reader finds them.
 func (c chart) draw(lines []line) string {
 	if lines == nil {
 		return ""
@@ -126,26 +126,6 @@ func (c chart) draw(lines []line) string {
 			path.String()[1:], x, y-5, colour[l.name], dashes, x+34, y, l.name)
 	}
 	return b.String() + "</svg>\n"
-}
-
-// readPlot returns the lines of a chart that draw has returned.
-func readPlot(svg string) (lines []line, err error) {
-	_, svg, _ = strings.Cut(svg, "<desc>")
-	svg, _, _ = strings.Cut(svg, "\n</desc>")
-	_, svg, _ = strings.Cut(svg, "\n")
-	for text := range strings.Lines(svg) {
-		name, points, _ := strings.Cut(strings.TrimSpace(text), ":")
-		l := line{name: name}
-		for point := range strings.SplitSeq(strings.TrimSuffix(points, ","), ",") {
-			var p [2]float64
-			if _, err := fmt.Sscanf(point, " %g at %g", &p[1], &p[0]); err != nil {
-				return nil, fmt.Errorf("%q: %w", point, err)
-			}
-			l.points = append(l.points, p)
-		}
-		lines = append(lines, l)
-	}
-	return lines, nil
 }
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

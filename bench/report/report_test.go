@@ -77,21 +77,10 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page lacks\n%s", want)
 		}
 	}
-	if strings.Contains(page, "type=*") || strings.Contains(page, "`*Snowflake`") {
-		t.Error("expected no pointers on the page")
-	}
 	for file, c := range charts {
 		svg := c.draw(r.lines(c))
 		if err := xml.Unmarshal([]byte(svg), new(struct{})); err != nil || strings.Contains(svg, "%!") || strings.Contains(svg, "NaN") {
 			t.Errorf("%s: %v\n%s", file, err, svg)
-		}
-		published, err := os.ReadFile("../../docs/images/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines, err := readPlot(string(published))
-		if err != nil || len(lines) < 8 || len(lines[0].points) < 8 || c.draw(lines) != string(published) {
-			t.Errorf("%s isn't drawn as now, with figures: run go run ./bench/report -redraw (%v)", file, err)
 		}
 	}
 	published, err := os.ReadFile("../../docs/benchmarks.md")
@@ -191,7 +180,7 @@ func TestStages(t *testing.T) {
 
 func TestMalformedTemplate(t *testing.T) {
 	r := parse(t, "BenchmarkA 1 10 x\n")
-	for _, text := range []string{"{{table `a | A/*`}}", "{{table `only: (`}}", "{{goals}}"} {
+	for _, text := range []string{"{{table `` `a | A/*`}}", "{{goals}}"} {
 		if page, err := r.markdown(text); err == nil {
 			t.Errorf("%s: expected an error, got %q", text, page)
 		}

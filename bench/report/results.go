@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
-	"golang.org/x/perf/benchmath"
 )
 
 var (
@@ -73,13 +72,12 @@ func read(text string) (*results, error) {
 // figure returns the median of a benchmark's runs and half the distance between
 // the lowest and the highest.
 func (r *results) figure(name, unit string) (median, spread float64, ok bool) {
-	values := slices.Clone(r.values[name][unit])
-	if len(values) == 0 {
+	v := slices.Sorted(slices.Values(r.values[name][unit]))
+	n := len(v)
+	if n == 0 {
 		return 0, 0, false
 	}
-	sample := benchmath.NewSample(values, &benchmath.DefaultThresholds)
-	median = benchmath.AssumeNothing.Summary(sample, 0.95).Center
-	return median, (slices.Max(values) - slices.Min(values)) / 2, true
+	return (v[(n-1)/2] + v[n/2]) / 2, (v[n-1] - v[0]) / 2, true
 }
 
 // cell returns a figure formatted for a table. Times and ratios include the spread.
@@ -89,8 +87,8 @@ func (r *results) cell(name, unit string) string {
 		return ""
 	}
 	s := short(median)
-	switch ratio := strings.HasSuffix(unit, "ratio"); {
-	case ratio:
+	switch {
+	case strings.HasSuffix(unit, "ratio"):
 		s = fmt.Sprintf("%.3f", median)
 	case unit == "%cap":
 		return fmt.Sprintf("%.1f", median)
@@ -105,7 +103,6 @@ func (r *results) cell(name, unit string) string {
 
 // rows returns the substitutes for * in a pattern that yield names with figures.
 func (r *results) rows(pattern, unit string) (rows []string) {
-	pattern, _, _ = strings.Cut(pattern, " / ")
 	prefix, suffix, _ := strings.Cut(pattern, "*")
 	for _, name := range r.names {
 		row, ok1 := strings.CutPrefix(name, prefix)

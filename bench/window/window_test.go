@@ -1,8 +1,6 @@
 package windowbench
 
 import (
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -10,9 +8,10 @@ import (
 	"time"
 
 	"github.com/sortkey/sortkey/bench/internal/figures"
+	"github.com/sortkey/sortkey/idtype"
 )
 
-var rows = flag.Int("rows", 3_000_000, "the number of rows per table")
+var rows = flag.Int("rows", 1_000_000, "the number of rows per table")
 
 // schema contains the tables.
 const schema = "sortkey_bench_window"
@@ -21,9 +20,78 @@ const schema = "sortkey_bench_window"
 const limit = 50
 
 const (
-	sums   = "select count(*), coalesce(sum(total), 0) from orders where "
-	newest = "select count(*), coalesce(sum(total), 0) from (select total from orders order by %s desc limit %d) o"
+	sums   = "select count(*), sum(total) from orders where "
+	newest = "select count(*), sum(total) from (select total from orders order by %s desc limit %d) o"
 )
+
+// The keys of a table have times at equal intervals, from start over span. start is
+// in the past because SnoGenerator.At rejects future times.
+var start = time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
+
+const span = 30 * 24 * time.Hour
+
+// orders is the number of rows in a table. The total of a row is its number.
+type orders int
+
+// at returns the time of a row, in the resolution of timestamptz.
+func (n orders) at(row int) time.Time { return start.Add(time.Duration(row) * n.step()) }
+
+func (n orders) step() time.Duration { return (span / time.Duration(n)).Truncate(time.Microsecond) }
+
+// first returns the number of the first row at t or later.
+func (n orders) first(t time.Time) int { return min(int((t.Sub(start)+n.step()-1)/n.step()), int(n)) }
+
+// An answer is the result of a query: the number of rows and the sum of their totals.
+type answer struct{ count, sum int }
+
+// between returns the answer for the rows from one number to another.
+func between(from, to int) answer { return answer{to - from, (from + to - 1) * (to - from) / 2} }
+
+// A kind is a kind of key that contains its time.
+type kind struct {
+	name   string
+	column string
+	// minter returns a function that generates a key for a given time. The times must
+	// ascend.
+	minter func() (func(at time.Time) (any, error), error)
+	// between returns the bounds lo <= id < hi of the keys of a window.
+	between func(from, to time.Time) (lo, hi any, err error)
+	floor   string // SQL function that returns the lower bound for a time
+	time    string // SQL function that returns the time of a key
+}
+
+var kinds = []kind{
+	{
+		name: "snowflake", column: "bigint", floor: schema + ".snowflake_floor", time: schema + ".snowflake_time",
+		minter: func() (func(time.Time) (any, error), error) {
+			now := start
+			g, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 1, Options: idtype.Options{
+				MaxWait: -1, Clock: func() time.Time { return now },
+			}})
+			return func(at time.Time) (any, error) { now = at; return g.Next() }, err
+		},
+		between: func(from, to time.Time) (any, any, error) { return anys(idtype.SnowflakeLayout{}.Range(from, to)) },
+	},
+	{
+		name: "sno", column: "uuid", floor: schema + ".sno_floor", time: schema + ".sno_time",
+		minter: func() (func(time.Time) (any, error), error) {
+			g, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{0, 1}})
+			return func(at time.Time) (any, error) { return g.At(0, at) }, err
+		},
+		between: func(from, to time.Time) (any, any, error) { return anys(idtype.SnoLayout{}.Range(from, to)) },
+	},
+	{
+		name: "uuid", column: "uuid", floor: schema + ".uuid7_floor", time: schema + ".uuid7_time",
+		minter: func() (func(time.Time) (any, error), error) {
+			now := start
+			g, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{Clock: func() time.Time { return now }})
+			return func(at time.Time) (any, error) { now = at; return g.Next() }, err
+		},
+		between: func(from, to time.Time) (any, any, error) { return anys(idtype.UUIDLayout{}.Range(from, to)) },
+	},
+}
+
+func anys[T any](lo, hi T, err error) (any, any, error) { return lo, hi, err }
 
 // A way is a query and a function that returns its arguments for a window.
 type way struct {
@@ -61,8 +129,8 @@ var latest = []way{
 
 // BenchmarkWindow queries tables with the same rows for time windows.
 func BenchmarkWindow(b *testing.B) {
-	if *rows < 1 {
-		b.Fatalf("-rows is %d, want 1 or more", *rows)
+	if *rows < limit {
+		b.Fatalf("-rows is %d, want %d or more", *rows, limit)
 	}
 	s := server{figures.Install(b, "./bench/window", schema), orders(*rows)}
 	// Just-in-time compilation takes longer than the queries, and depends on cost
@@ -71,23 +139,18 @@ func BenchmarkWindow(b *testing.B) {
 	for _, k := range kinds {
 		b.Run("kind="+k.name, func(b *testing.B) {
 			s.fill(b, k)
-			for _, w := range []struct {
-				name  string
-				hours int
-			}{{"1h", 1}, {"1d", 24}} {
-				for _, way := range k.ways() {
-					b.Run(fmt.Sprintf("window=%s/by=%s", w.name, way.name), func(b *testing.B) {
-						s.measure(b, way, func(at int) (time.Time, time.Time, answer) {
-							from := start.Add(time.Duration(at) * time.Hour)
-							to := from.Add(time.Duration(w.hours) * time.Hour)
-							return from, to, s.orders.between(from, to)
-						}, int(span/time.Hour)-w.hours+1)
-					})
-				}
+			for _, way := range k.ways() {
+				b.Run("window=1d/by="+way.name, func(b *testing.B) {
+					s.measure(b, way, func(at int) (from, to time.Time, want answer) {
+						from = start.Add(time.Duration(at) * time.Hour)
+						to = from.Add(24 * time.Hour)
+						return from, to, between(s.orders.first(from), s.orders.first(to))
+					}, int((span-24*time.Hour)/time.Hour)+1)
+				})
 			}
 			for _, way := range latest {
-				b.Run(fmt.Sprintf("window=latest/by=%s", way.name), func(b *testing.B) {
-					s.measure(b, way, func(int) (from, to time.Time, _ answer) { return from, to, s.orders.latest(limit) }, 1)
+				b.Run("window=latest/by="+way.name, func(b *testing.B) {
+					s.measure(b, way, func(int) (from, to time.Time, want answer) { return from, to, between(*rows-limit, *rows) }, 1)
 				})
 			}
 		})
@@ -113,7 +176,7 @@ func (s server) fill(b *testing.B, k kind) {
 	key := figures.Key{Next: func() (any, error) { return next(at) }}
 	err = s.Copy(b.Context(), "orders", key, int(s.orders), []string{"customer", "created_at", "total"}, func(i int, row []any) {
 		at = s.orders.at(i)
-		row[0], row[1], row[2] = int64(i%100_000), at, total(i)
+		row[0], row[1], row[2] = int64(i%100_000), at, int32(i)
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -148,10 +211,7 @@ func (s server) measure(b *testing.B, w way, window func(at int) (from, to time.
 	query(0)
 	query(windows - 1)
 	_, args := query(windows / 2)
-	buffers, err := s.buffers(b, w.sql, args)
-	if err != nil {
-		b.Fatalf("explain %s: %v", w.sql, err)
-	}
+	buffers := s.Pages(b, w.sql, args...)
 
 	var took []time.Duration
 	for b.Loop() {
@@ -168,30 +228,4 @@ func (s server) measure(b *testing.B, w way, window func(at int) (from, to time.
 		}
 		b.ReportMetric(size/1e6, "extra-index-MB")
 	}
-}
-
-// buffers returns the number of pages that a query accesses, in shared_buffers or not.
-func (s server) buffers(b *testing.B, sql string, args []any) (float64, error) {
-	var text []byte
-	if err := s.Conn.QueryRow(b.Context(), "explain (analyze, buffers, format json) "+sql, args...).Scan(&text); err != nil {
-		return 0, err
-	}
-	return pages(text)
-}
-
-// pages returns the number of pages in the output of EXPLAIN.
-func pages(explained []byte) (float64, error) {
-	var plans []struct {
-		Plan struct {
-			Hit  *float64 `json:"Shared Hit Blocks"`
-			Read *float64 `json:"Shared Read Blocks"`
-		}
-	}
-	if err := json.Unmarshal(explained, &plans); err != nil {
-		return 0, err
-	}
-	if len(plans) != 1 || plans[0].Plan.Hit == nil || plans[0].Plan.Read == nil {
-		return 0, errors.New("plan without Shared Hit Blocks and Shared Read Blocks: " + string(explained))
-	}
-	return *plans[0].Plan.Hit + *plans[0].Plan.Read, nil
 }

@@ -22,14 +22,13 @@ type Side struct {
 //
 // ns/op is the median over the subject's turns. ratio is the median over the rounds
 // of the subject's two turns divided by the yardstick's. The framework's own figures
-// per round aren't reported. CPU time is available for long turns only.
+// per round aren't reported.
 //
 // Duel collects garbage between rounds. Otherwise the collector tends to
 // synchronize with the rounds and runs in the turns of one side only.
 type Duel struct {
 	Operations int    // per turn
 	Unit       string // name of an operation
-	CPU        bool   // whether to report the CPU time of the process
 	Meters     []Meter
 }
 
@@ -42,50 +41,45 @@ type Meter struct {
 	Read  func() (float64, error)
 }
 
+// ProcessCPU is a meter of the CPU time of this process, for turns of some milliseconds.
+var ProcessCPU = Meter{"cpu-ns", "cpu-ratio", func() (float64, error) { return float64(CPUTime()), nil }}
+
 // Run runs the duel as a benchmark and reports its figures. It returns the
 // subject's nanoseconds per operation, for further figures.
 func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 	b.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	d.turn(b, yardstick) // warm up: plan and parse
-	d.turn(b, subject)
-	_, garbage := d.allocations(b, yardstick)
-	allocs, bytes := d.allocations(b, subject)
-	garbage = 2 * float64(d.Operations) * (garbage + bytes) // per round
-
+	sides := [2]Side{yardstick, subject}
+	var allocs, bytes, garbage float64 // of the subject, and of both per round
+	for _, side := range sides {
+		d.turn(b, side) // warm up: plan and parse
+		allocs, bytes = d.allocations(b, side)
+		garbage += 2 * float64(d.Operations) * bytes
+	}
 	idle := d.idle(b)
-	used := [2][]float64{make([]float64, len(d.Meters)), make([]float64, len(d.Meters))} // by the yardstick and the subject
 
-	took := make([]time.Duration, 0, 1<<14)
-	cpu := make([]time.Duration, 0, 1<<14)
-	ratios := make([]float64, 0, 1<<14)
-	cpuRatios := make([]float64, 0, 1<<14)
+	var used [2][]float64 // by side, per meter
+	used[0], used[1] = make([]float64, len(d.Meters)), make([]float64, len(d.Meters))
+	took, ratios := make([]time.Duration, 0, 1<<14), make([]float64, 0, 1<<14)
 	heap := 0.0
 	for b.Loop() {
 		if heap += garbage; heap > maxGarbage {
 			runtime.GC()
 			heap = 0
 		}
-		var y, s [2]spent
-		if rand.IntN(2) == 0 {
-			y[0] = d.turn(b, yardstick)
-			s[0], s[1] = d.turn(b, subject), d.turn(b, subject)
-			y[1] = d.turn(b, yardstick)
-		} else {
-			s[0] = d.turn(b, subject)
-			y[0], y[1] = d.turn(b, yardstick), d.turn(b, yardstick)
-			s[1] = d.turn(b, subject)
+		var round [2]time.Duration // by side
+		outer := rand.IntN(2)
+		for _, side := range [4]int{outer, 1 - outer, 1 - outer, outer} {
+			wall, use := d.turn(b, sides[side])
+			round[side] += wall
+			if side == 1 {
+				took = append(took, wall)
+			}
+			for i := range use {
+				used[side][i] += use[i] - idle[i]
+			}
 		}
-		took = append(took, s[0].wall, s[1].wall)
-		ratios = append(ratios, float64(s[0].wall+s[1].wall)/float64(y[0].wall+y[1].wall))
-		if d.CPU && y[0].cpu+y[1].cpu > 0 { // otherwise the system has no CPU time, or only a coarse one
-			cpu = append(cpu, s[0].cpu, s[1].cpu)
-			cpuRatios = append(cpuRatios, float64(s[0].cpu+s[1].cpu)/float64(y[0].cpu+y[1].cpu))
-		}
-		for i := range d.Meters {
-			used[0][i] += y[0].used[i] + y[1].used[i] - 2*idle[i]
-			used[1][i] += s[0].used[i] + s[1].used[i] - 2*idle[i]
-		}
+		ratios = append(ratios, float64(round[1])/float64(round[0]))
 	}
 
 	if d.Unit == "op" {
@@ -93,15 +87,12 @@ func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 	} else {
 		b.ReportMetric(0, "ns/op") // replaces the framework's time per round
 	}
-	each = d.each(took)
+	turns := float64(len(took) * d.Operations)
+	each = float64(Median(took).Nanoseconds()) / float64(d.Operations)
 	b.ReportMetric(each, "ns/"+d.Unit)
 	b.ReportMetric(Median(ratios), "ratio")
-	if len(cpu) > 0 {
-		b.ReportMetric(d.each(cpu), "cpu-ns/"+d.Unit)
-		b.ReportMetric(Median(cpuRatios), "cpu-ratio")
-	}
 	for i, m := range d.Meters {
-		b.ReportMetric(used[1][i]/float64(len(took)*d.Operations), m.Unit+"/"+d.Unit)
+		b.ReportMetric(used[1][i]/turns, m.Unit+"/"+d.Unit)
 		if m.Ratio != "" {
 			b.ReportMetric(used[1][i]/used[0][i], m.Ratio)
 		}
@@ -111,34 +102,36 @@ func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 	return each
 }
 
-// each returns the median of the turns per operation.
-func (d Duel) each(turns []time.Duration) float64 {
-	return float64(Median(turns).Nanoseconds()) / float64(d.Operations)
-}
-
 // maxGarbage is the number of bytes of garbage that triggers a collection.
 const maxGarbage = 16 << 20
 
-// spent is the time of a turn, and its use by meter.
-type spent struct {
-	wall, cpu time.Duration
-	used      []float64
-}
-
 // idle returns the use of a turn without operations, by meter.
-func (d Duel) idle(b *testing.B) []float64 {
-	nothing := Side{Run: func() error { return nil }}
+func (d Duel) idle(b *testing.B) (medians []float64) {
 	turns := make([][]float64, len(d.Meters))
 	for range 21 {
-		for i, used := range d.turn(b, nothing).used {
-			turns[i] = append(turns[i], used)
+		_, used := d.turn(b, Side{Run: func() error { return nil }})
+		for i := range used {
+			turns[i] = append(turns[i], used[i])
 		}
 	}
-	medians := make([]float64, len(d.Meters))
 	for i := range turns {
-		medians[i] = Median(turns[i])
+		medians = append(medians, Median(turns[i]))
 	}
 	return medians
+}
+
+// turn runs a turn of a side, and returns its time and its use by meter.
+func (d Duel) turn(b *testing.B, s Side) (wall time.Duration, used []float64) {
+	read := d.readings(b)
+	start := time.Now()
+	err := s.Run()
+	wall = time.Since(start)
+	used = d.readings(b)
+	for i := range used {
+		used[i] -= read[i]
+	}
+	s.end(b, err)
+	return wall, used
 }
 
 // readings returns the readings of the meters.
@@ -153,31 +146,6 @@ func (d Duel) readings(b *testing.B) []float64 {
 	return all
 }
 
-func (d Duel) turn(b *testing.B, s Side) spent {
-	read := d.readings(b)
-	var before, after time.Duration
-	if d.CPU {
-		before, _ = CPUTime()
-	}
-	start := time.Now()
-	err := s.Run()
-	wall := time.Since(start)
-	if d.CPU {
-		after, _ = CPUTime()
-	}
-	used := d.readings(b)
-	for i := range used {
-		used[i] -= read[i]
-	}
-	if err == nil && s.Reset != nil {
-		err = s.Reset()
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	return spent{wall, after - before, used}
-}
-
 // allocations returns the allocations of a turn per operation.
 func (d Duel) allocations(b *testing.B, s Side) (number, bytes float64) {
 	const turns = 3
@@ -186,15 +154,20 @@ func (d Duel) allocations(b *testing.B, s Side) (number, bytes float64) {
 		runtime.ReadMemStats(&before)
 		err := s.Run()
 		runtime.ReadMemStats(&after)
-		if err == nil && s.Reset != nil {
-			err = s.Reset()
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		s.end(b, err)
 		number += float64(after.Mallocs - before.Mallocs)
 		bytes += float64(after.TotalAlloc - before.TotalAlloc)
 	}
 	all := float64(turns * d.Operations)
 	return number / all, bytes / all
+}
+
+// end undoes a turn that returned err.
+func (s Side) end(b *testing.B, err error) {
+	if err == nil && s.Reset != nil {
+		err = s.Reset()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
 }

@@ -39,18 +39,6 @@ func Snowflake(b testing.TB, o idtype.Options) Key {
 	return own(b, "Snowflake", "bigint", g, err)
 }
 
-// SnowflakeSI is a key in a bigint, of 53 bits.
-func SnowflakeSI(b testing.TB, o idtype.Options) Key {
-	g, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: SILayout, Machine: 1, Options: o})
-	return own(b, "SnowflakeSI", "bigint", g, err)
-}
-
-// UID60 is a key in a bigint, with random lowest bits.
-func UID60(b testing.TB, o idtype.Options) Key {
-	g, err := idtype.NewUID60Generator(idtype.UID60Config{Clock: o.Clock, MaxWait: o.MaxWait})
-	return own(b, "UID60", "bigint", g, err)
-}
-
 // Spread64 is a key in a bigint, without order.
 func Spread64(b testing.TB, o idtype.Options) Key {
 	g, err := idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 1, Options: o})
@@ -77,14 +65,12 @@ func own[T any](b testing.TB, name, column string, g idtype.Generator[T], err er
 	return Key{Name: name, Column: column, Next: func() (any, error) { return g.Next() }}
 }
 
-// Paced returns options for a generator whose clock advances by a millisecond after
-// perMillisecond readings. Each ID takes one reading. The generator never waits; it
-// fails if perMillisecond exceeds the cap of its format.
-func Paced(start time.Time, perMillisecond int) idtype.Options {
-	readings := -1 // the constructor also reads the clock
+// Paced returns options for a generator whose clock advances by a millisecond per ID, so
+// that the generator never waits.
+func Paced(start time.Time) idtype.Options {
+	now := start
 	return idtype.Options{MaxWait: -1, Clock: func() time.Time {
-		now := start.Add(time.Duration(readings/perMillisecond) * time.Millisecond)
-		readings++
+		now = now.Add(time.Millisecond)
 		return now
 	}}
 }

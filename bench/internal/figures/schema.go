@@ -3,6 +3,7 @@ package figures
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,21 @@ type Schema struct {
 // Node is the node number that the defaults of a [Schema] take from the setting of
 // their session. All formats have it.
 const Node = 31
+
+// Server returns the configuration of the server of DATABASE_URL. It skips b if
+// DATABASE_URL is unset. folder is the package of the benchmark, for the message.
+func Server(b *testing.B, folder string) *pgx.ConnConfig {
+	b.Helper()
+	url := os.Getenv("DATABASE_URL")
+	if url == "" {
+		b.Skipf("DATABASE_URL is unset; run scripts/with-postgres go test %s -bench ...", folder)
+	}
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return config
+}
 
 // Install creates the schema and drops it with everything in it when b ends. First
 // it drops a schema that a killed run has left behind. Without a server it skips b.
@@ -141,6 +157,24 @@ func (s *Schema) CPUMeter(ctx context.Context, sessions []*pgx.Conn) (m Meter, o
 	}}
 	used, err := m.Read()
 	return m, err == nil && used > 0
+}
+
+// Pages returns the number of pages that a query accesses, in shared_buffers or not.
+func (s *Schema) Pages(b *testing.B, sql string, args ...any) float64 {
+	b.Helper()
+	var plan []struct {
+		Plan struct {
+			Hit  *float64 `json:"Shared Hit Blocks"`
+			Read *float64 `json:"Shared Read Blocks"`
+		}
+	}
+	if err := s.Conn.QueryRow(b.Context(), "explain (analyze, buffers, format json) "+sql, args...).Scan(&plan); err != nil {
+		b.Fatalf("explain %s: %v", sql, err)
+	}
+	if len(plan) != 1 || plan[0].Plan.Hit == nil || plan[0].Plan.Read == nil {
+		b.Fatalf("the plan of %s has no number of pages", sql)
+	}
+	return *plan[0].Plan.Hit + *plan[0].Plan.Read
 }
 
 // Needs skips b if the server is too old for the key.

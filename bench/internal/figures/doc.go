@@ -1,2 +1,0 @@
-// Package figures contains shared code for the benchmarks of this module.
-package figures
