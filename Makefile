@@ -70,7 +70,6 @@ lint: $(LINTER) ## go vet, static analysis, import rules, scripts, links, prose,
 	@# tools is outside of the workspace, because its dependencies would raise the versions in the other modules.
 	$(TOOLS) $(CURDIR)/$(LINTER) run ./...
 	$(TOOLS) go run ./docs -check
-	$(TOOLS) go run ./prose
 	$(TOOLS) go tool actionlint $(CURDIR)/.github/workflows/*.yml
 	@command -v shellcheck >/dev/null || { echo "lint: shellcheck is missing; run 'apt-get install shellcheck' or 'brew install shellcheck'" >&2; exit 1; }
 	shellcheck -x scripts/* .ci/run

@@ -44,7 +44,6 @@ func drawings() (map[string][]byte, error) {
 		}
 		files[filepath.Join("docs", "images", "layout-"+strings.ToLower(f.name)+".svg")] = []byte(f.draw(fields))
 	}
-	files[filepath.Join("docs", "images", "rekey.svg")] = []byte(drawRekey())
 	return files, nil
 }
 

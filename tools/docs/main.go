@@ -2,7 +2,7 @@
 // blocks in Markdown files, the figures that they quote from docs/benchmarks.md,
 // and the drawings of the ID layouts. It fails if docs/errors.md doesn't explain an
 // exported error or an SQLSTATE. With -check it writes nothing, and also fails if it finds outdated
-// files or dead links.
+// files, dead links, or phrases that phrases.txt rejects.
 //
 //	cd tools && GOWORK=off go run ./docs [-check]
 package main
@@ -18,7 +18,7 @@ import (
 
 func main() {
 	root := flag.String("root", "..", "the root of the repository")
-	check := flag.Bool("check", false, "report outdated files and dead links instead of writing files")
+	check := flag.Bool("check", false, "report outdated files, dead links and rejected phrases instead of writing files")
 	flag.Parse()
 	problems, err := run(*root, *check)
 	for _, p := range problems {
@@ -82,7 +82,11 @@ func run(root string, check bool) (problems []string, err error) {
 		return problems, nil
 	}
 	dead, err := deadLinks(root)
-	problems = append(problems, dead...)
+	if err != nil {
+		return nil, err
+	}
+	rejected, err := rejectedPhrases(os.DirFS(root), phrases)
+	problems = slices.Concat(problems, dead, rejected)
 	slices.Sort(problems)
 	return problems, err
 }
