@@ -52,8 +52,8 @@ unit integration: export GORACE ?= atexit_sleep_ms=100
 help: ## list the commands
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: ## run the quickstart on DATABASE_URL, a Postgres container, local server binaries or SQLite
-	scripts/with-postgres --or-none go run ./examples/quickstart
+demo: ## run the quickstart on DATABASE_URL, a Postgres container or local server binaries
+	scripts/with-postgres go run ./examples/quickstart
 
 test: ## unit tests, and the integration tests that fail first, on one Postgres: 5 minutes, or 2 with a build cache
 	@$(call report,run -short $(FIRST:%=./integration_test/%) ./... $(NESTED:%=./%/...);)

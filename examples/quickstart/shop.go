@@ -103,8 +103,8 @@ func ada() *Customer {
 	}
 }
 
-// yesterday returns n events with IDs spread evenly over day.
-func yesterday(day time.Time, n int) ([]Event, error) {
+// eventsOf returns n events with IDs spread evenly over a day.
+func eventsOf(day time.Time, n int) ([]Event, error) {
 	at := day
 	uid60s, err := idtype.NewUID60Generator(idtype.UID60Config{
 		Clock: func() time.Time { return at },

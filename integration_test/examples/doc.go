@@ -2,7 +2,7 @@
 //
 // # What it shows
 //
-//   - examples_test.go: the quickstart, on Postgres and SQLite, the tests in examples/testing, and
+//   - examples_test.go: the quickstart, the tests in examples/testing, and
 //     the examples of package pgxcodec that need a server
 //   - readme_test.go: the program in README.md, and a default in a table with partitions
 //   - moving_test.go: examples/moving moves tables from sequences to generated keys, by SQL, by
@@ -22,7 +22,6 @@
 // # Running
 //
 //	go test ./examples -run TestSqlc                     # on a container of Postgres 17
-//	go test ./examples -run TestQuickstart/sqlite        # without Postgres
 //	DATABASE_URL=postgres://me@localhost/db go test ./examples -run TestQuickstart
 //
 // No test needs a container.

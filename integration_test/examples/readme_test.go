@@ -25,7 +25,7 @@ func TestFirstProgram(t *testing.T) {
 	program := pgtest.Build(t, "github.com/sortkey/sortkey/examples/hello")
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		out := run(t, program, db.URL, nil)
+		out := run(t, program, db.URL)
 		rows := regexp.MustCompile(fmt.Sprintf(row, "[0-9a-z]{26}")).FindAllStringSubmatch(out, -1)
 		if len(rows) != 2 || rows[0][1] >= rows[1][1] {
 			t.Fatalf("want two rows in order, got\n%s", out)
@@ -61,7 +61,7 @@ func TestSecondProgram(t *testing.T) {
 		must(t, migrations.Check(t.Context(), db.SQL(t), migrations.Config{}))
 
 		db.Exec(t, "TRUNCATE orders")
-		rows := regexp.MustCompile(fmt.Sprintf(row, `\d{18,19}`)).FindAllStringSubmatch(run(t, program, db.URL, nil), -1)
+		rows := regexp.MustCompile(fmt.Sprintf(row, `\d{18,19}`)).FindAllStringSubmatch(run(t, program, db.URL), -1)
 		if len(rows) != 2 {
 			t.Fatalf("want two rows, got %v", rows)
 		}
