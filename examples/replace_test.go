@@ -62,9 +62,7 @@ func TestReplaceSnowflakes(t *testing.T) {
 	t.Parallel()
 	overlay := map[string]string{}
 	var packages []string
-	for file, lines := range map[string]int{ // how many lines change; 0: any number
-		"readme/readme.go": 0, "moving/after/models.go": 0, "testing/shop.go": 0, "guide/choosing.go": 0, "guide/storage.go": 0, "guide/pgx.go": 0, "guide/paging.go": 0,
-	} {
+	for _, file := range []string{"readme/readme.go", "moving/after/models.go", "testing/shop.go", "guide/choosing.go", "guide/storage.go", "guide/pgx.go", "guide/paging.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -73,14 +71,8 @@ func TestReplaceSnowflakes(t *testing.T) {
 		for _, w := range snowflakeWords {
 			changed = regexp.MustCompile(w.find).ReplaceAllString(changed, w.replace)
 		}
-		n := 0
-		for i, line := range strings.Split(changed, "\n") {
-			if line != strings.Split(string(text), "\n")[i] {
-				n++
-			}
-		}
-		if n == 0 || lines > 0 && n != lines {
-			t.Errorf("%s: %d lines changed, want %d", file, n, lines)
+		if changed == string(text) {
+			t.Errorf("%s: nothing to replace", file)
 		}
 		path, err := filepath.Abs(file)
 		if err != nil {
