@@ -24,8 +24,7 @@ const (
 	newest = "select count(*), sum(total) from (select total from orders order by %s desc limit %d) o"
 )
 
-// The keys of a table have times at equal intervals, from start over span. start is
-// in the past because SnoGenerator.At rejects future times.
+// The keys of a table have times at equal intervals, from start over span.
 var start = time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
 
 const span = 30 * 24 * time.Hour
@@ -49,46 +48,17 @@ func between(from, to int) answer { return answer{to - from, (from + to - 1) * (
 
 // A kind is a kind of key that contains its time.
 type kind struct {
-	name   string
-	column string
-	// minter returns a function that generates a key for a given time. The times must
-	// ascend.
-	minter func() (func(at time.Time) (any, error), error)
+	name string
+	key  func(testing.TB, idtype.Options) figures.Key
 	// between returns the bounds lo <= id < hi of the keys of a window.
-	between func(from, to time.Time) (lo, hi any, err error)
-	floor   string // SQL function that returns the lower bound for a time
-	time    string // SQL function that returns the time of a key
+	between     func(from, to time.Time) (lo, hi any, err error)
+	floor, time string // SQL functions that return the lower bound for a time, and the time of a key
 }
 
 var kinds = []kind{
-	{
-		name: "snowflake", column: "bigint", floor: schema + ".snowflake_floor", time: schema + ".snowflake_time",
-		minter: func() (func(time.Time) (any, error), error) {
-			now := start
-			g, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 1, Options: idtype.Options{
-				MaxWait: -1, Clock: func() time.Time { return now },
-			}})
-			return func(at time.Time) (any, error) { now = at; return g.Next() }, err
-		},
-		between: func(from, to time.Time) (any, any, error) { return anys(idtype.SnowflakeLayout{}.Range(from, to)) },
-	},
-	{
-		name: "sno", column: "uuid", floor: schema + ".sno_floor", time: schema + ".sno_time",
-		minter: func() (func(time.Time) (any, error), error) {
-			g, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{0, 1}})
-			return func(at time.Time) (any, error) { return g.At(0, at) }, err
-		},
-		between: func(from, to time.Time) (any, any, error) { return anys(idtype.SnoLayout{}.Range(from, to)) },
-	},
-	{
-		name: "uuid", column: "uuid", floor: schema + ".uuid7_floor", time: schema + ".uuid7_time",
-		minter: func() (func(time.Time) (any, error), error) {
-			now := start
-			g, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{Clock: func() time.Time { return now }})
-			return func(at time.Time) (any, error) { now = at; return g.Next() }, err
-		},
-		between: func(from, to time.Time) (any, any, error) { return anys(idtype.UUIDLayout{}.Range(from, to)) },
-	},
+	{"snowflake", figures.Snowflake, func(from, to time.Time) (any, any, error) { return anys(idtype.SnowflakeLayout{}.Range(from, to)) }, "snowflake_floor", "snowflake_time"},
+	{"sno", figures.Sno, func(from, to time.Time) (any, any, error) { return anys(idtype.SnoLayout{}.Range(from, to)) }, "sno_floor", "sno_time"},
+	{"uuid", figures.UUID, func(from, to time.Time) (any, any, error) { return anys(idtype.UUIDLayout{}.Range(from, to)) }, "uuid7_floor", "uuid7_time"},
 }
 
 func anys[T any](lo, hi T, err error) (any, any, error) { return lo, hi, err }
@@ -165,16 +135,12 @@ type server struct {
 // fill creates and fills the table. It drops the table when b ends.
 func (s server) fill(b *testing.B, k kind) {
 	b.Helper()
-	next, err := k.minter()
-	if err != nil {
-		b.Fatal(err)
-	}
+	at := start
+	key := k.key(b, idtype.Options{MaxWait: -1, Clock: func() time.Time { return at }})
 	b.Cleanup(func() { s.DropTables(b, "orders") })
 	s.Exec(b, fmt.Sprintf(`create table orders (id %s primary key, customer bigint not null, created_at timestamptz not null, total int not null)
-		with (autovacuum_enabled = off)`, k.column))
-	var at time.Time
-	key := figures.Key{Next: func() (any, error) { return next(at) }}
-	err = s.Copy(b.Context(), "orders", key, int(s.orders), []string{"customer", "created_at", "total"}, func(i int, row []any) {
+		with (autovacuum_enabled = off)`, key.Column))
+	err := s.Copy(b.Context(), "orders", key, int(s.orders), []string{"customer", "created_at", "total"}, func(i int, row []any) {
 		at = s.orders.at(i)
 		row[0], row[1], row[2] = int64(i%100_000), at, int32(i)
 	})
