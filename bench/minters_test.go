@@ -17,6 +17,7 @@ import (
 	"go.jetify.com/typeid"
 	typeid2 "go.jetify.com/typeid/v2"
 
+	"github.com/sortkey/sortkey/bench/internal/figures"
 	"github.com/sortkey/sortkey/idtype"
 )
 
@@ -108,61 +109,42 @@ func filler[T any](g idtype.Generator[T]) func(int) (int, error) {
 	}
 }
 
-// siLayout has a base clock, which SnowflakeSI has no default for.
-var siLayout = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
-
 func openSnowflake(o idtype.Options) (minter, error) {
 	g, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: o})
-	return minter{func(n int) error {
-		return repeat(n, func() (idtype.Snowflake, error) { return g.Next() })
-	}, filler(g)}, err
+	return minter{func(n int) error { return repeat(n, func() (idtype.Snowflake, error) { return g.Next() }) }, filler(g)}, err
 }
 
 func openSnowflakeSI(o idtype.Options) (minter, error) {
-	g, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: siLayout, Options: o})
-	return minter{func(n int) error {
-		return repeat(n, func() (idtype.SnowflakeSI, error) { return g.Next() })
-	}, filler(g)}, err
+	g, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: figures.SILayout, Options: o})
+	return minter{func(n int) error { return repeat(n, func() (idtype.SnowflakeSI, error) { return g.Next() }) }, filler(g)}, err
 }
 
 func openUID60(o idtype.Options) (minter, error) {
 	g, err := idtype.NewUID60Generator(idtype.UID60Config{Clock: o.Clock, MaxWait: o.MaxWait})
-	return minter{func(n int) error {
-		return repeat(n, func() (idtype.UID60, error) { return g.Next() })
-	}, filler(g)}, err
+	return minter{func(n int) error { return repeat(n, func() (idtype.UID60, error) { return g.Next() }) }, filler(g)}, err
 }
 
 func openSpread64(o idtype.Options) (minter, error) {
 	g, err := idtype.NewSpread64Generator(idtype.Spread64Config{Options: o})
-	return minter{func(n int) error {
-		return repeat(n, func() (idtype.Spread64, error) { return g.Next() })
-	}, filler(g)}, err
+	return minter{func(n int) error { return repeat(n, func() (idtype.Spread64, error) { return g.Next() }) }, filler(g)}, err
 }
 
 func openSno(o idtype.Options) (minter, error) {
 	g, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{'A', 10}, Options: o})
-	return minter{func(n int) error {
-		return repeat(n, func() (idtype.Sno, error) { return g.Next() })
-	}, filler(g)}, err
+	return minter{func(n int) error { return repeat(n, func() (idtype.Sno, error) { return g.Next() }) }, filler(g)}, err
 }
 
 func openUUID(o idtype.Options) (minter, error) {
 	g, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{Clock: o.Clock})
-	return minter{func(n int) error {
-		return repeat(n, func() (idtype.UUID, error) { return g.Next() })
-	}, filler(g)}, err
+	return minter{func(n int) error { return repeat(n, func() (idtype.UUID, error) { return g.Next() }) }, filler(g)}, err
 }
 
 func openBwmarrin(idtype.Options) (minter, error) {
 	g, err := bwmarrin.NewNode(1)
-	return minter{next: func(n int) error {
-		return repeat(n, func() (bwmarrin.ID, error) { return g.Generate(), nil })
-	}}, err
+	return minter{next: func(n int) error { return repeat(n, func() (bwmarrin.ID, error) { return g.Generate(), nil }) }}, err
 }
 
 func openSonyflake(idtype.Options) (minter, error) {
 	g, err := sonyflake.New(sonyflake.Settings{MachineID: func() (int, error) { return 1, nil }})
-	return minter{next: func(n int) error {
-		return repeat(n, func() (int64, error) { return g.NextID() })
-	}}, err
+	return minter{next: func(n int) error { return repeat(n, func() (int64, error) { return g.NextID() }) }}, err
 }
