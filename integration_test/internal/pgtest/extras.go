@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/exec"
 )
@@ -79,6 +80,7 @@ func enterExtras(version string) ([]testcontainers.ContainerCustomizer, error) {
 			FileMode:          0o755,
 		}),
 		testcontainers.WithEntrypoint(entryPoint),
+		testcontainers.WithConfigModifier(func(c *container.Config) { c.StopSignal = "SIGINT" }), // disconnects clients
 		testcontainers.WithEnv(map[string]string{
 			// Before /usr/bin, where Debian has wrappers with the same names.
 			"PATH": "/usr/local/sbin:/usr/local/bin:" + programs(version) + ":/usr/sbin:/usr/bin:/sbin:/bin",
