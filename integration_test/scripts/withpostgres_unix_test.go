@@ -46,8 +46,7 @@ var daemon = map[string]string{"docker": `case "$1 $2" in
 'context inspect') echo "$ADDRESS" ;;
 'run '*)
 	echo "$@" >"$ARGUMENTS"
-	echo 'ready to accept connections'
-	echo 'ready to accept connections'
+	echo 'listening on IPv4 address'
 	cat >/dev/null
 	;;
 'port '*) echo "0.0.0.0:$PUBLISHED_PORT" ;;
