@@ -31,7 +31,8 @@
 //	GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint, text, text[]) TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint, text[]) TO app;
 //
-// and no more. Replace sortkey if the schema has another name. With these privileges
+// and no more. If one of them is missing, the claim fails at once, and the error has the
+// statements. Replace sortkey if the schema has another name. With these privileges
 // a program can exhaust a pool, or make its numbers unusable for a day with high-water
 // marks that are ahead: the functions reject a claim that would end more than its TTL
 // and a day after the server's clock, regardless of Options.MaxSkew. It can't lower a
