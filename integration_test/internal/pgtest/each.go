@@ -17,7 +17,7 @@ import (
 )
 
 // adminTimeout bounds pgtest's own operations on a server.
-const adminTimeout = time.Minute
+const adminTimeout = 5 * time.Minute
 
 // Each runs f once per version of Postgres, as a subtest named after the version, with
 // its own empty database.
@@ -258,11 +258,11 @@ func withDatabase(connection, name string) (string, error) {
 	return u.String(), nil
 }
 
-// Eventually waits until f returns nil. It fails the test after two minutes, which is
+// Eventually waits until f returns nil. It fails the test after five minutes, which is
 // ample even on a loaded machine. what is a statement such as "the server answers".
 func Eventually(t testing.TB, what string, f func() error) {
 	t.Helper()
-	const patience = 2 * time.Minute
+	const patience = 5 * time.Minute
 	var err error
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if err = f(); err == nil {
