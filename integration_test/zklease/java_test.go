@@ -221,10 +221,12 @@ func testJava(t *testing.T, server *zktest.Server) {
 		j, s := setup(t)
 		c := atLeisure(t, s, p)
 		// Release doesn't wait for the two seconds, and another session claims the number at
-		// once. Repeat both if the machine was so busy that they took as long anyway.
-		other := at(t, j.root)
+		// once. Repeat both if the machine was so busy that they took as long anyway, with a
+		// session that hasn't seen other numbers free for two seconds.
+		var other *client
 		var next nodelease.Claim
 		for {
+			other = at(t, j.root)
 			sent := time.Now()
 			release(t, s, p, c, c.After)
 			superseded(t, s, p, c)
