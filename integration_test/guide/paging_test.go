@@ -58,7 +58,7 @@ func TestPaging(t *testing.T) {
 	})
 }
 
-// A table that also has keys of version 4 returns the others in order, and doesn't read the old ones.
+// A table that also has keys of version 4 returns the others in order, and no old ones.
 func TestPagingOldUUIDs(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -76,9 +76,12 @@ func TestPagingOldUUIDs(t *testing.T) {
 		slices.Reverse(want)
 		var got []guide.Upload
 		var cursor idtype.UUIDOf[guide.Upload]
-		for range 2 {
+		for {
 			page, err := guide.UploadsBefore(t.Context(), pool, cursor, 5)
 			must(t, err)
+			if len(page) == 0 {
+				break
+			}
 			got = append(got, page...)
 			cursor = page[len(page)-1].ID
 		}
