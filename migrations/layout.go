@@ -77,8 +77,8 @@ type clock struct {
 	FirstCounter string // the first counter of a window
 }
 
-// newFormat returns a format with the fields that follow from others. A unit has a number of
-// milliseconds.
+// newFormat returns a format with the fields that follow from others. unit is the length of a unit
+// of time, in whole milliseconds.
 func newFormat(f format, unit time.Duration) format {
 	f.Internal = f.Schema + internalSuffix
 	f.First, f.Last = stamp(f.first), stamp(f.last.Add(unit-time.Millisecond))

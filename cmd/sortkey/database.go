@@ -29,9 +29,9 @@ type database struct {
 // A databaseFunc does the work of a command with its arguments.
 type databaseFunc = func(ctx context.Context, db database, args []string) error
 
-// databaseCommand adds the flags of a database to cmd. The command connects to the database, and calls do if the
-// session trusts the owner of the schemas, so that no command runs code of another role. It
-// explains the error of do, which needs the privileges.
+// databaseCommand adds the flags of a database to cmd. The command connects to the database, and
+// calls do if the session trusts the owner of the schemas, so that no command runs code of another
+// role. It explains the error of do, which needs the privileges.
 func databaseCommand(cmd *cobra.Command, do databaseFunc, privileges ...string) *cobra.Command {
 	var url, schema string
 	cmd.Flags().StringVarP(&url, "database", "d", "", "`URL` or connection string of the database (default: DATABASE_URL, or PGHOST and libpq's other variables)")

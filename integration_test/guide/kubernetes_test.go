@@ -2,9 +2,7 @@ package guide
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/testcontainers/testcontainers-go"
@@ -22,11 +20,7 @@ func TestMigrationImage(t *testing.T) {
 		dockerfile, err := os.ReadFile("../../examples/guide/migrate.dockerfile")
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, "Dockerfile"), dockerfile, 0o644))
-		build := exec.Command("go", "build", "-o", filepath.Join(dir, "sortkey"), "github.com/sortkey/sortkey/cmd/sortkey")
-		build.Env = slices.Concat(os.Environ(), []string{"CGO_ENABLED=0", "GOOS=linux"})
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build the command: %v\n%s", err, out)
-		}
+		pgtest.BuildStatic(t, dir, pgtest.CommandPackage)
 
 		job := pgtest.Container(t, "", testcontainers.WithDockerfile(testcontainers.FromDockerfile{Context: dir}),
 			testcontainers.WithCmd("sortkey", "migrate", "up"),

@@ -5,8 +5,9 @@
 //	report, err := e.Run(ctx)
 //
 // Each fault is a [Finding] of a [Rule] with a stable ID, such as node-unreserved. [Rules] is the
-// table of rules, in the order of the report. The files rules_….go have their checks by area. The commands doctor, migrate check, nodes list and partitions list, and
-// the metrics of a database, print the findings of these rules, and have none of their own.
+// table of rules, in the order of the report. The files rules_….go have their checks by area. The
+// commands doctor, migrate check, nodes list and partitions list, and the metrics of a database,
+// print the findings of these rules, and have none of their own.
 //
 // The package also has the queries on which several rules rely, and which the commands print
 // as tables: [Examination.Pools], [Examination.Numbers] and [Examination.ManagedTables].

@@ -78,16 +78,21 @@ func (e *Examination) keys(ctx context.Context) ([]key, error) {
 		if err != nil {
 			return nil, err
 		}
-		var oids []int64
-		for _, k := range keys {
-			oids = append(oids, k.oid)
-		}
-		skipped, err := e.untrusted(ctx, trust.Reads, oids)
-		for i := range keys {
-			keys[i].skipped = reason(skipped[keys[i].oid], keys[i].table)
-		}
-		return keys, err
+		return keys, e.setSkipped(ctx, keys)
 	})
+}
+
+// setSkipped sets skipped of keys.
+func (e *Examination) setSkipped(ctx context.Context, keys []key) error {
+	var oids []int64
+	for _, k := range keys {
+		oids = append(oids, k.oid)
+	}
+	skipped, err := e.untrusted(ctx, trust.Reads, oids)
+	for i := range keys {
+		keys[i].skipped = reason(skipped[keys[i].oid], keys[i].table)
+	}
+	return err
 }
 
 // sampled is how many keys of a column a rule reads.

@@ -113,7 +113,7 @@ func FormatOf(c migrations.Config, pool, layout string) *PoolFormat {
 	if c.SnowflakeSI != (idtype.SnowflakeSILayout{}) {
 		try("snowflake_si", nodelease.ForSnowflakeSI(c.SnowflakeSI), same)
 	}
-	for cluster := range 16 {
+	for cluster := 0; found == nil && cluster < 16; cluster++ {
 		try("spread64", nodelease.ForSpread64(cluster), func(number int) int { return number<<4 | cluster })
 	}
 	return found

@@ -18,6 +18,13 @@ func Build(t testing.TB, pkg string) string {
 	return program
 }
 
+// BuildStatic builds the program of a package in a directory, for a container that has nothing else.
+func BuildStatic(t testing.TB, dir, pkg string) {
+	t.Helper()
+	_, err := build(dir, pkg, "CGO_ENABLED=0", "GOOS=linux")
+	Must(t, err)
+}
+
 // Command builds the command sortkey, once for all tests of a package, and returns its path.
 func Command(t testing.TB) string {
 	t.Helper()
@@ -37,12 +44,17 @@ var buildCommand = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	atEnd(func() error { return os.RemoveAll(dir) })
-	return build(dir, "github.com/sortkey/sortkey/cmd/sortkey")
+	return build(dir, CommandPackage)
 })
 
-func build(dir, pkg string) (program string, err error) {
+// CommandPackage is the package of the command sortkey.
+const CommandPackage = "github.com/sortkey/sortkey/cmd/sortkey"
+
+func build(dir, pkg string, env ...string) (program string, err error) {
 	program = filepath.Join(dir, path.Base(pkg))
-	if out, err := exec.Command("go", "build", "-o", program, pkg).CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-o", program, pkg)
+	cmd.Env = append(cmd.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 	}
 	return program, nil
