@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A composer makes the IDs of a format from the numbers of its sequencer.
+// A composer makes the IDs of a format from the numbers of its sequencer. Next copies it, so
+// it holds no layout: with one, Next of Snowflake takes 12 % longer.
 type composer[T any] interface {
 	at(slot) T               // the ID of a slot's first number
 	compose(dst []T, s slot) // the IDs of a run of numbers

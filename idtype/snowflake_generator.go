@@ -12,13 +12,15 @@ type SnowflakeConfig struct {
 
 // A SnowflakeGenerator creates strictly increasing IDs of type [Snowflake], up to 4096 per
 // millisecond in the default layout. It is safe for concurrent use.
-type SnowflakeGenerator struct{ base[Snowflake, snowflakes] }
+type SnowflakeGenerator struct {
+	base[Snowflake, snowflakes]
+	layout SnowflakeLayout
+}
 
 // snowflakes makes the IDs of a node.
 type snowflakes struct {
-	node   Snowflake
-	shift  int
-	layout SnowflakeLayout
+	node  Snowflake
+	shift int
 }
 
 var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
@@ -49,8 +51,8 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := new(SnowflakeGenerator)
-	g.ids = snowflakes{node, l.timeShift(), l}
+	g := &SnowflakeGenerator{layout: l}
+	g.ids = snowflakes{node, l.timeShift()}
 	if err := g.seq.init(spec{
 		// Layouts of the same epoch and total width can create the same IDs.
 		sequence: sequenceID{layout: fmt.Sprintf("snowflake: epoch %s; %d bits below the time", stamp(l.Epoch), l.timeShift())},
@@ -63,7 +65,7 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 
 // Layout returns the layout of the generator's IDs, with the defaults for fields that were
 // zero.
-func (g *SnowflakeGenerator) Layout() SnowflakeLayout { return g.ids.layout }
+func (g *SnowflakeGenerator) Layout() SnowflakeLayout { return g.layout }
 
 func (f snowflakes) at(s slot) Snowflake {
 	return Snowflake(s.head<<f.shift) | f.node | Snowflake(s.seq)

@@ -11,13 +11,11 @@ type SnowflakeSIConfig struct {
 // per millisecond in the default split. It is safe for concurrent use.
 type SnowflakeSIGenerator struct {
 	base[SnowflakeSI, snowflakeSIs]
+	layout SnowflakeSILayout
 }
 
 // snowflakeSIs makes the IDs of a machine.
-type snowflakeSIs struct {
-	node   SnowflakeSI
-	layout SnowflakeSILayout
-}
+type snowflakeSIs struct{ node SnowflakeSI }
 
 var _ Generator[SnowflakeSI] = (*SnowflakeSIGenerator)(nil)
 
@@ -44,8 +42,8 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 	if err != nil {
 		return nil, err
 	}
-	g := new(SnowflakeSIGenerator)
-	g.ids = snowflakeSIs{node, l}
+	g := &SnowflakeSIGenerator{layout: l}
+	g.ids = snowflakeSIs{node}
 	if err := g.seq.init(spec{
 		// Layouts of the same base clock can create the same IDs.
 		sequence: sequenceID{layout: "snowflake_si: base clock " + stamp(l.BaseClock)},
@@ -58,7 +56,7 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 
 // Layout returns the layout of the generator's IDs, with the defaults for fields that were
 // zero.
-func (g *SnowflakeSIGenerator) Layout() SnowflakeSILayout { return g.ids.layout }
+func (g *SnowflakeSIGenerator) Layout() SnowflakeSILayout { return g.layout }
 
 func (f snowflakeSIs) at(s slot) SnowflakeSI {
 	return SnowflakeSI(s.head<<snowflakeSILowBits) | f.node | SnowflakeSI(s.seq)
