@@ -1,6 +1,7 @@
 package nodelease_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -188,6 +189,40 @@ func TestStoreClockSteps(t *testing.T) {
 			_ = k.Close()
 		})
 	}
+}
+
+// The duration of calls doesn't count as skew: the store reads its clock within a call. A call
+// that takes longer than a second leaves the last skew.
+func TestSkewOfSlowCalls(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		slow := func(each time.Duration) fault {
+			return func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+				time.Sleep(each)
+				defer time.Sleep(each)
+				return do()
+			}
+		}
+		store, world := new(faulty), new(wall)
+		store.Clock = world.now
+		store.set(slow(400 * time.Millisecond))
+		k := acquire(t, store, pool(1), nodelease.Options{})
+		expect := func(want time.Duration) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			if got := k.Stats().Skew.Round(2 * time.Millisecond); got != want {
+				t.Errorf("want a skew of %v, got %v", want, got)
+			}
+		}
+		expect(0)
+		world.step(-time.Minute)
+		expect(time.Minute)
+		world.step(time.Minute)
+		store.set(slow(2 * time.Second))
+		expect(time.Minute)
+		store.set(slow(time.Millisecond))
+		expect(0)
+		closes(t, k)
+	})
 }
 
 // While the clock is further from the store's than MaxSkew, the claim isn't renewed, so its

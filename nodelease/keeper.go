@@ -57,9 +57,10 @@ type Stats struct {
 	RenewalTime time.Duration
 	// LastFailure is the error of the last failed renewal.
 	LastFailure error
-	// Skew is how far this machine's clock is ahead of the store's, to within the
-	// duration of a call. It is negative if this machine's clock is behind, and 0 if
-	// the store doesn't report its time.
+	// Skew is how far this machine's clock is ahead of the store's, to within half the
+	// duration of a call. Calls that take more than a second leave it unchanged, unless
+	// the store refuses them for their skew. It is negative if this machine's clock is
+	// behind, and 0 if the store doesn't report its time.
 	Skew time.Duration
 }
 

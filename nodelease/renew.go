@@ -133,6 +133,10 @@ func (k *Keeper) renew(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
+// longestReading is the longest call that compares the clocks: the error is up to half of its
+// duration.
+const longestReading = time.Second
+
 // granted records a claim that the store granted or renewed.
 func (k *Keeper) granted(r Request, c Claim, sent time.Time) {
 	k.mu.Lock()
@@ -144,8 +148,8 @@ func (k *Keeper) granted(r Request, c Claim, sent time.Time) {
 	}
 	k.claim, k.asked = c, r.Now
 	k.trusted = sent.Add(window(c.TTL))
-	if !c.Time.IsZero() {
-		k.stats.Skew = time.UnixMilli(r.Now).Sub(c.Time)
+	if took := time.Since(sent); took <= longestReading && !c.Time.IsZero() {
+		k.stats.Skew = time.UnixMilli(r.Now).Add(took / 2).Sub(c.Time)
 	}
 	if k.err == nil {
 		// The stored high-water mark may be later than r.Until, if the clock was ahead
