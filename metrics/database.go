@@ -18,7 +18,7 @@ import (
 
 // DatabaseOptions configure [Database]. The zero value suits most programs.
 type DatabaseOptions struct {
-	// Schema is the schema of package migrations: [a-z_][a-z0-9_]*, at most 63 bytes.
+	// Schema is the schema of package migrations: [a-z_][a-z0-9_]*, at most 54 bytes.
 	// "" means sortkey.
 	Schema string
 	// Timeout limits the time that a scrape waits for the database. 0 means 5 s. It
@@ -39,7 +39,7 @@ const (
 	findingsTimeout      = time.Minute // scrapes don't wait that long
 )
 
-var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,53}$`)
 
 // Database returns a source with the node numbers and the managed partitions of a
 // database in which migrations.Up has run. The name is the value of the label database.
@@ -70,7 +70,7 @@ func Database(name string, db *sql.DB, o DatabaseOptions) Source {
 		o.Schema = "sortkey"
 	}
 	if !schemaName.MatchString(o.Schema) {
-		panic(fmt.Sprintf("metrics: DatabaseOptions.Schema: want at most 63 lower-case letters, digits and underscores, the first not a digit, got %q", o.Schema))
+		panic(fmt.Sprintf("metrics: DatabaseOptions.Schema: want at most 54 lower-case letters, digits and underscores, the first not a digit, got %q", o.Schema))
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout

@@ -21,8 +21,8 @@ func (c *app) nodesReserveCommand() *cobra.Command {
 	cmd := installedCommand(&cobra.Command{
 		Use:   "reserve POOL [NUMBER]",
 		Short: "Reserve a node number permanently",
-		Long: `Reserve reserves a node number, so that no program can claim it, and prints the
-statement that makes it the number of the database's column defaults. Without
+		Long: `Reserve reserves a node number, so that no program can claim it, and prints how
+column defaults use it. Without
 NUMBER, it chooses the highest number that was never used, or else the highest
 one that is free and in no default.
 
@@ -52,7 +52,8 @@ type reservation struct {
 	Pool    string  `json:"pool"`
 	Number  int     `json:"number"`
 	Note    string  `json:"note"`
-	Setting *string `json:"setting"` // the statement for defaults; nil if the pool's format is unknown
+	Default *string `json:"default"` // the expression of defaults; nil if the pool's format is unknown
+	Setting *string `json:"setting"` // the statement for defaults without a number
 }
 
 // reserve reserves a number, or, if number is -1, a number that it chooses.
@@ -88,8 +89,9 @@ func (db database) reserve(ctx context.Context, pool string, number int, note st
 		}
 	}
 	if err == nil && f != nil {
+		expression := fmt.Sprintf("%s.next_%s(%d)", db.Schema, f.Name, f.Node(r.Number))
 		setting := fmt.Sprintf("ALTER DATABASE %s SET %s.node = %d", database, db.Schema, f.Node(r.Number))
-		r.Setting = &setting
+		r.Default, r.Setting = &expression, &setting
 	}
 	return r, err
 }
@@ -138,7 +140,7 @@ func (db database) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, n
 			a.Number, a.Pool, *a.Holder, a.ExpiresAt.Stamp())
 	}
 	_, err = tx.Exec(ctx, db.sql(`SELECT $s.reserve_node($1, $2, $3)`), r.Pool, r.Number, r.Note)
-	if m := markAhead.FindStringSubmatch(pgerror.Message(err)); m != nil {
+	if m := markAhead.FindStringSubmatch(pgerror.Detail(err)); m != nil {
 		ms, _ := strconv.ParseInt(m[1], 10, 64)
 		return fmt.Errorf("number %d of pool %s may have been used until %s; run the command again once the server's clock is a second past this time, or choose another number",
 			a.Number, a.Pool, stamp(time.UnixMilli(ms)))
@@ -146,14 +148,14 @@ func (db database) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, n
 	return err
 }
 
-// markAhead matches the message of reserve_node for a number with a high-water mark
+// markAhead matches the detail of the error of reserve_node for a number with a high-water mark
 // that the clock has not passed.
 var markAhead = regexp.MustCompile(`high-water mark of ([0-9]+), and the clock is at`)
 
 func (c *app) printReservation(r reservation) error {
 	next := ""
 	if r.Setting != nil {
-		next = "If the number is for column defaults, and no program has it, run this statement and reconnect:\n\n  " + *r.Setting + ";\n"
+		next = fmt.Sprintf("If the number is for column defaults, and no program has it, pass it to them: DEFAULT %s\nFor defaults without a number, run this statement and reconnect:\n\n  %s;\n", *r.Default, *r.Setting)
 	}
 	return c.Print(r, "Reserved number %d of pool %s: %s\n%s", r.Number, r.Pool, cli.Printable(r.Note), next)
 }

@@ -151,7 +151,7 @@ func TestNodesReserve(t *testing.T) {
 			SELECT sortkey.reserve_node('snowflake', 1022, 'imports')`)
 		out := must(t, db, "nodes reserve snowflake")
 		statement := fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = 1021;", db.Name)
-		wantSame(t, out, fmt.Sprintf("Reserved number 1021 of pool snowflake: defaults of %s\nIf the number is for column defaults, and no program has it, run this statement and reconnect:\n\n  %s\n", db.Name, statement))
+		wantSame(t, out, fmt.Sprintf("Reserved number 1021 of pool snowflake: defaults of %s\nIf the number is for column defaults, and no program has it, pass it to them: DEFAULT sortkey.next_snowflake(1021)\nFor defaults without a number, run this statement and reconnect:\n\n  %s\n", db.Name, statement))
 		db.Exec(t, statement)
 		db.Exec(t, "INSERT INTO t (other) VALUES (1)") // in a new session
 		wantSame(t, pgtest.Value[int](t, db.Conn(t), "SELECT sortkey.snowflake_node(id) FROM t"), 1021)
@@ -168,7 +168,7 @@ func TestNodesReserve(t *testing.T) {
 			}
 			v := objects(t, r.out)[0]
 			numbers = append(numbers, int(v["number"].(float64)))
-			wantFields(t, v, fmt.Sprintf(`{"setting": "ALTER DATABASE %s SET sortkey.node = %v", "note": "site", "pool": "spread64"}`, db.Name, v["number"]))
+			wantFields(t, v, fmt.Sprintf(`{"default": "sortkey.next_spread64(%[2]v)", "setting": "ALTER DATABASE %[1]s SET sortkey.node = %[2]v", "note": "site", "pool": "spread64"}`, db.Name, v["number"]))
 		}
 		slices.Sort(numbers)
 		wantSame(t, numbers, []int{1016, 1017, 1018, 1019, 1020, 1021, 1022, 1023})

@@ -225,7 +225,7 @@ func TestReserve(t *testing.T) {
 		if _, err := s.Claim(ctx, p, ask("c", lasting)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 2 {
 			t.Errorf("expected one number held and two reserved, got %v", err)
 		}
-		inUse(call("reserve_node", p.Name, 0, "default of bills.id"), fmt.Sprintf("mark of %d", mark))
+		inUse(call("reserve_node", p.Name, 0, "default of bills.id"), "may be in use for another")
 		mark = time.Now().UnixMilli() + 1000
 		must(t, execute(ctx, pool, "UPDATE sortkey.node_lease SET mark = $1 WHERE number = 0", mark))
 		pgtest.Eventually(t, "the high-water mark has passed", func() error { return call("reserve_node", p.Name, 0, "default of bills.id") })
@@ -490,6 +490,43 @@ func TestSameHolderAtOnce(t *testing.T) {
 		}
 		if _, err := s.Renew(ctx, p, a, ask("", lasting)); a.Number != b.Number && !errors.Is(err, nodelease.ErrSuperseded) {
 			t.Errorf("expected the other claim to be over, got %v", err)
+		}
+	})
+}
+
+// A migration can reserve a number again right after its way back. Reservation waits until the
+// clock is a second past the high-water mark. It doesn't wait for longer than two seconds.
+func TestReserveAgain(t *testing.T) {
+	t.Parallel()
+	installed.EachReused(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		reserve := func() error { return execute(t.Context(), pool, "SELECT sortkey.reserve_node('snowflake', 7, 'x')") }
+		must(t, reserve())
+		for range 2 {
+			must(t, execute(t.Context(), pool, "SELECT sortkey.unreserve_node('snowflake', 7)"))
+			must(t, reserve())
+			if !one[bool](t, pool, "SELECT extract(epoch FROM clock_timestamp()) * 1000 > mark + 1000 FROM sortkey.node_lease WHERE number = 7") {
+				t.Error("the reservation returned less than a second after the high-water mark")
+			}
+		}
+		must(t, execute(t.Context(), pool, "SELECT sortkey.unreserve_node('snowflake', 7, now() + interval '1 hour')"))
+		wrong(t, reserve(), nil, "cannot reserve number 7 of pool snowflake: it may be in use for another 36", "SQLSTATE 55006")
+	})
+}
+
+// Before Postgres 19, the server compiles a plan whose cost is high, which takes half a second. A
+// plan that can't do without a node that is off has such a cost, for example as long as a table
+// has one page.
+func TestCheapPlans(t *testing.T) {
+	t.Parallel()
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		const functions = `SELECT coalesce(string_agg(p.oid::regprocedure::text, ', '), '') FROM pg_proc p
+			WHERE p.pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND EXISTS (SELECT FROM unnest(p.proconfig) c WHERE c ~ '^enable_.*=off$')`
+		if got := one[string](t, db.SQL(t), functions+` AND 'jit=off' = ANY (p.proconfig)`); !strings.Contains(got, "claim_node") {
+			t.Errorf("want claim_node among the functions that turn off nodes, got %q", got)
+		}
+		if got := one[string](t, db.SQL(t), functions+` AND NOT 'jit=off' = ANY (p.proconfig)`); got != "" {
+			t.Errorf("these functions turn off nodes of plans, but not jit: %s", got)
 		}
 	})
 }

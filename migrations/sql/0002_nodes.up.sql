@@ -314,6 +314,7 @@ CREATE FUNCTION {{$s}}.claim_node(
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET enable_sort = off -- use the indexes and their order, even with old statistics
+    SET jit = off -- up to Postgres 17, a plan that can't do without them costs enough to be compiled, for half a second
 AS $$
 #variable_conflict use_variable
 DECLARE
@@ -514,7 +515,8 @@ COMMENT ON FUNCTION {{$s}}.release_node IS 'Releases a claim, for package pgleas
 -- Reserves a number permanently, for example for the default of a column. Programs cannot claim a reserved number. The
 -- pool need not exist yet. note describes the use of the number: reserve_node fails if the number is reserved with another
 -- note, and repeated calls with one note do nothing. The number can be used once reserve_node has returned. So reserve_node
--- fails if the number is held, or if this server's clock isn't a second past the number's mark.
+-- fails if the number is held. It waits until this server's clock is a second past the number's mark, or fails if that
+-- takes more than two seconds.
 --
 -- Pool spread64 stands for the pools of the 16 clusters, spread64-0 to spread64-15: number is generator << 4 | cluster,
 -- as in next_spread64.
@@ -530,6 +532,7 @@ DECLARE
     size integer;
     lease {{$s}}.node_lease;
     now_at timestamptz;
+    wait_ms bigint;
 BEGIN
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
     -- The first claim creates the pool, with the size of its format. The pools of programs can have other names and any size.
@@ -572,14 +575,17 @@ BEGIN
             HINT = 'Call reserve_node with while_held => true, stop the holder, and call it again; or choose another number.';
     END IF;
     lease.mark := greatest(lease.mark, {{$i}}.node_fence(pool, interval '0'));
-    -- Wait for the whole time unit of the mark, which is several milliseconds in some formats.
-    IF lease.mark + 1000 >= extract(epoch FROM now_at) * 1000 THEN
+    -- Wait for the whole time unit of the mark, which is several milliseconds in some formats. After unreserve_node, as in a
+    -- test of a migration and its way back, that is a second.
+    wait_ms := lease.mark + 1001 - floor(extract(epoch FROM now_at) * 1000);
+    IF wait_ms > 2000 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
-            MESSAGE = format('cannot reserve number %s of pool %s: it has a high-water mark of %s, and the clock is at %s, in Unix milliseconds',
-                number, pool, lease.mark, floor(extract(epoch FROM now_at) * 1000)),
-            DETAIL = 'The number may have been used up to the high-water mark.',
-            HINT = 'Call reserve_node again once the clock is a second past the mark, or choose another number.';
+            MESSAGE = format('cannot reserve number %s of pool %s: it may be in use for another %s ms', number, pool, wait_ms),
+            DETAIL = format('The number has a high-water mark of %s, and the clock is at %s, in Unix milliseconds. It has to be a second later.',
+                lease.mark, floor(extract(epoch FROM now_at) * 1000)),
+            HINT = 'Call reserve_node again after this time, or choose another number.';
     END IF;
+    PERFORM pg_sleep(wait_ms / 1000.0) WHERE wait_ms > 0;
     -- Remove an expired claim, which the holder could renew.
     UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number;
 END

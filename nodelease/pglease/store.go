@@ -21,7 +21,7 @@ const DefaultSchema = "sortkey"
 
 // A Config locates the SQL functions.
 type Config struct {
-	Schema string // as in migrations.Config: [a-z_][a-z0-9_]*, at most 63 bytes; "" means sortkey
+	Schema string // as in migrations.Config: [a-z_][a-z0-9_]*, at most 54 bytes; "" means sortkey
 	// Install makes the first claim run migrations.Up, with the default layouts, if the
 	// database has no installation in the schema. Several programs can do so at once. The
 	// installation may take up to 2 minutes, also if a claim has to end before. The role needs
@@ -45,7 +45,7 @@ type Store struct {
 
 var _ nodelease.Store = (*Store)(nil)
 
-var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,53}$`)
 
 // New returns the store of a database in which migrations.Up has run, or will; see
 // [Config.Install]. If the name of the schema is invalid or db is nil, all calls of the store
@@ -59,7 +59,7 @@ func New(db *sql.DB, c Config) *Store {
 		s.err = fmt.Errorf("pglease: the database is nil; pass New an open sql.DB: %w", nodelease.ErrMisconfigured)
 	}
 	if !schemaName.MatchString(s.schema) {
-		s.err = fmt.Errorf("pglease: Config.Schema: want at most 63 lower-case letters, digits and underscores, the first not a digit, got %q: %w", c.Schema, nodelease.ErrMisconfigured)
+		s.err = fmt.Errorf("pglease: Config.Schema: want at most 54 lower-case letters, digits and underscores, the first not a digit, got %q: %w", c.Schema, nodelease.ErrMisconfigured)
 	}
 	s.ours = regexp.MustCompile(`\b` + regexp.QuoteMeta(s.schema) + `\.`)
 	return s
