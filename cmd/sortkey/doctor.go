@@ -16,6 +16,7 @@ import (
 
 func (c *app) doctorCommand() *cobra.Command {
 	var ignore []string
+	strict := false
 	cmd := databaseCommand(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check a database and suggest remedies",
@@ -26,7 +27,7 @@ nothing.
 Each result is ok, info, a warning, a problem, unknown if the role lacks the
 privilege to read it, or skipped: doctor opens no table of a role that the
 session doesn't trust. The exit code is 1 if there is a problem, or if the role
-cannot read the installation.
+cannot read the installation, and with --strict also if there is a warning.
 
 A result that isn't ok has the ID of its rule in brackets; docs/monitoring.md
 lists them. Results of a rule don't count with --ignore and its ID, nor for a
@@ -45,10 +46,11 @@ table whose comment says so: COMMENT ON TABLE t IS 'sortkey: ignore ID, ID'.`,
 		if err != nil {
 			return err
 		}
-		return found(c.printReport(report), report.Count(dbhealth.Problem) > 0 || report.Blind)
+		return found(c.printReport(report), report.Count(dbhealth.Problem) > 0 || report.Blind || strict && report.Count(dbhealth.Warning) > 0)
 	})
 	cmd.Flags().StringSliceVar(&ignore, "ignore", nil, "`IDs` of rules whose results don't count")
 	completeFlag(cmd, "ignore", ruleIDs())
+	strictFlag(cmd, &strict)
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/internal/dbhealth"
@@ -229,23 +230,33 @@ at which any tool installed the migration, in UTC, or a dash.`,
 }
 
 func (c *app) migrateCheckCommand() *cobra.Command {
-	return c.configuredCommand(&cobra.Command{
+	strict := false
+	cmd := c.configuredCommand(&cobra.Command{
 		Use:   "check",
 		Short: "Check an installation by any tool",
 		Long: `Check prints the results of doctor about the installation and the defaults:
 migrations and objects that are missing, layouts that differ from the flags, and
 defaults whose node number is missing or isn't reserved. It exits with code 1
-if there are any. It needs only USAGE on the schema.
+if there is a problem, and with --strict also if there is a warning, such as a
+role that can't execute the function of a default. It needs only USAGE on the
+schema.
 
 Without flags, check accepts the layouts of the database. Programs that generate
 IDs must use the same ones: pass theirs, so that check compares them.`,
 		Args: cobra.NoArgs,
-	}, c.checkInstallation)
+	}, func(ctx context.Context, db database) error { return c.checkInstallation(ctx, db, strict) })
+	strictFlag(cmd, &strict)
+	return cmd
+}
+
+// strictFlag adds the flag --strict to a command that prints findings.
+func strictFlag(cmd *cobra.Command, strict *bool) {
+	cmd.Flags().BoolVar(strict, "strict", false, "exit with code 1 for warnings, too")
 }
 
 // checkInstallation prints the findings about an installation and the defaults. It returns
-// errFound if there are any.
-func (c *app) checkInstallation(ctx context.Context, db database) error {
+// errFound if there is a problem, or, if strict, a warning.
+func (c *app) checkInstallation(ctx context.Context, db database, strict bool) error {
 	e := dbhealth.New(db.std, dbhealth.Options{Config: db.Config, Now: c.Now, Areas: []string{"installation", "defaults"}})
 	report, err := e.Run(ctx)
 	if err != nil {
@@ -255,13 +266,17 @@ func (c *app) checkInstallation(ctx context.Context, db database) error {
 	ok, findings := true, []dbhealth.Finding{}
 	for _, f := range report.Distinct() {
 		if f.Counts() {
-			ok = ok && f.Level != dbhealth.Problem && f.Level != dbhealth.Unknown
+			ok = ok && f.Level != dbhealth.Problem && f.Level != dbhealth.Unknown && !(strict && f.Level == dbhealth.Warning)
 			findings = append(findings, f)
 			fmt.Fprintf(&b, "%s: %s; %s [%s]\n", cli.Printable(f.Subject), cli.Printable(f.Detail), cli.Printable(f.Remedy), f.ID)
 		}
 	}
 	if ok {
-		fmt.Fprintf(&b, "ok: the installation in schema %s has no problems\n", db.Schema)
+		fmt.Fprintf(&b, "ok: the installation in schema %s has no problems", db.Schema)
+		if n := report.Count(dbhealth.Warning); n > 0 {
+			fmt.Fprintf(&b, ", but %s", english.Plural(n, "warning", ""))
+		}
+		b.WriteString("\n")
 	}
 	return found(c.Print(struct {
 		OK       bool               `json:"ok"`

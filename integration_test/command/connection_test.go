@@ -56,6 +56,21 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
+// With --strict, a warning makes migrate check and doctor fail. Here, a role can insert rows, but
+// not with their default.
+func TestStrict(t *testing.T) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		wantSame(t, must(t, db, "migrate check --strict"), "ok: the installation in schema sortkey has no problems\n")
+		_, role := asRole(t, db)
+		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1023, 'x'); CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1023), n int); GRANT INSERT ON t TO "+role)
+		wantParts(t, must(t, db, "migrate check"), "[default-denied]", "ok: the installation in schema sortkey has no problems, but 1 warning\n")
+		wantFailure(t, sortkey(t, db, "migrate check --strict"), 1)
+		must(t, db, "doctor")
+		wantFailure(t, sortkey(t, db, "doctor --strict"), 1)
+		must(t, db, "doctor --strict --ignore default-denied")
+	})
+}
+
 // Errors of a role without privileges name the GRANT. For migrate check, status and an up
 // without work, the role needs only USAGE on the schema.
 func TestPrivileges(t *testing.T) {
