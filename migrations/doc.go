@@ -5,8 +5,8 @@
 //	err = migrations.Check(ctx, db, migrations.Config{}) // in each process, at startup
 //
 // [Up] runs the missing migrations. [Check] returns an error if the installation is
-// incomplete, if its layouts differ from the Config, or if a default has no node
-// number of its own. The schema sortkey has
+// incomplete, or if its layouts differ from the Config. [CheckDefaults] warns of
+// defaults without a node number of their own. The schema sortkey has
 //
 //   - domains for columns,
 //   - functions that convert IDs to times and texts and back,
@@ -359,7 +359,6 @@
 // the functions for leases, since their callers can cause duplicate IDs. To let the
 // role app insert with a default:
 //
-//	GRANT USAGE ON SCHEMA sortkey TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO app;
 //
 // Such a role has no access to the sequences and to other next_ functions, but can

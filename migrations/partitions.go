@@ -65,7 +65,7 @@ type PartitionStep struct {
 // MaintainPartitions creates partitions ahead, moves rows out of default
 // partitions, and detaches or drops partitions older than the retention, with the
 // settings that the SQL function manage_partitions recorded for each table. Call it
-// every few hours, and at least several times in the time that the partitions ahead
+// about every hour, and at least several times in the time that the partitions ahead
 // cover.
 //
 // Each step is a separate transaction. If a step doesn't get its locks, its Err

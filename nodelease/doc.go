@@ -22,8 +22,8 @@
 //	NewSnoGenerator          claims one of 65536 partitions, or a range of one partition's sequence
 //
 // [NewGenerator] works with any pool of numbers and any generator. [Acquire] claims
-// a number for a generator that the caller builds. [Ordinal] reads a fixed number from the
-// environment or the host name. Package ready answers readiness probes.
+// a number for a generator that the caller builds. [Ordinal] reads a fixed number from an
+// environment variable. Package ready answers readiness probes.
 //
 // # Guarantees
 //
