@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -33,6 +34,9 @@ func (p *planner) fill(db *gorm.DB) {
 		return
 	}
 	isAssociation := enter(stmt, plan)
+	if isAssociation {
+		stmt.ReflectValue = distinct(stmt.ReflectValue)
+	}
 	alone := make([][]bool, 0, 4) // the rows that each key leaves alone
 	isAny, isAll := false, true   // whether any key was generated, and all in all rows
 	for j := range plan.keys {
@@ -68,6 +72,7 @@ func (p *planner) prepare(db *gorm.DB) {
 		return
 	}
 	m := p.madeIn(stmt)
+	m.given = maps.Clone(stmt.Clauses)
 	m.prepareUpsert(stmt, conflict)
 	stmt.Clauses[madeClause] = clause.Clause{Expression: m}
 }
@@ -92,6 +97,8 @@ type made struct {
 	plan *plan
 	rows reflect.Value // the statement's, because RETURNING * empties its slice
 	ids  [][]any       // per key and row: the generated ID, which a hook may replace, or nil
+
+	given         map[string]clause.Clause // of an upsert, before the plugin changed them
 
 	saved         savedRows
 	isAssociation bool // the statement saves an association of another one
@@ -190,8 +197,15 @@ func enter(stmt *gorm.Statement, plan *plan) (isAssociation bool) {
 	return isAssociation
 }
 
-// leave is the callback that runs after everything else. The caller may use the statement again.
-func leave(db *gorm.DB) { db.Statement.Settings.Delete(savedKey{}) }
+// leave is the callback that runs after everything else. The caller may use the statement again,
+// so it gets its clauses back.
+func leave(db *gorm.DB) {
+	stmt := db.Statement
+	stmt.Settings.Delete(savedKey{})
+	if m, ok := stmt.Clauses[madeClause].Expression.(*made); ok && m.given != nil {
+		stmt.Clauses = m.given
+	}
+}
 
 func (s savedRows) add(rows reflect.Value) {
 	for i := range count(rows) {

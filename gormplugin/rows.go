@@ -33,6 +33,23 @@ func rowAt(rows reflect.Value, i int) reflect.Value {
 	return rows
 }
 
+// distinct returns the rows of an association without repeated pointers: GORM lists a row as often
+// as other rows refer to it.
+func distinct(rows reflect.Value) reflect.Value {
+	if rows.Kind() != reflect.Slice || rows.Type().Elem().Kind() != reflect.Pointer || rows.Len() < 2 {
+		return rows
+	}
+	seen := make(map[any]bool, rows.Len())
+	list := reflect.MakeSlice(rows.Type(), 0, rows.Len())
+	for i := range rows.Len() {
+		if row := rows.Index(i); !seen[row.Interface()] {
+			seen[row.Interface()] = true
+			list = reflect.Append(list, row)
+		}
+	}
+	return list
+}
+
 // isInserted reports whether the statement inserts the key. If a Select leaves out the
 // key, isInserted adds it: otherwise GORM would insert a row without the ID that the
 // struct has.

@@ -347,6 +347,22 @@ func TestStatementUsedAgain(t *testing.T) {
 	if got := s.inserts(); len(got) != 3 || !strings.Contains(got[2], "ON CONFLICT DO NOTHING") {
 		t.Errorf("ran %q, want the caller's ON CONFLICT", got)
 	}
+	// Neither a guard nor the lack of an ON CONFLICT stays.
+	s.ran, s.affected = nil, -1
+	upsert := clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"name"})}
+	tx = db.Clauses(upsert)
+	for _, rows := range []any{&contact{}, &contact{ID: 7}, []*contact{{}, {ID: 7}}, []*contact{{ID: 7}, {ID: 8}}} {
+		if err := tx.Create(rows).Error; err != nil {
+			t.Error(err)
+		}
+	}
+	for i, got := range s.inserts() {
+		parts := [][2]string{{"", "ON CONFLICT"}, {"ON CONFLICT", "WHERE"}, {"WHERE", ""}, {"ON CONFLICT", "WHERE"}}[i]
+		if parts[0] != "" && !strings.Contains(got, parts[0]) || parts[1] != "" && strings.Contains(got, parts[1]) {
+			t.Errorf("call %d: ran %s, want %q and not %q", i, got, parts[0], parts[1])
+		}
+	}
+	s.affected = 1
 	// The plugin resets the key of the second row alone.
 	first, second := contact{ID: 7}, contact{}
 	tx = db.Create(&first)

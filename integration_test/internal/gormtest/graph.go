@@ -184,6 +184,39 @@ func (k *Kind) saveAssociations(t *testing.T, g *database) {
 	k.memberships(t, g, b.ID, 2)
 }
 
+// sharedAssociations saves rows that refer to the same new row by pointer. It is inserted once.
+func (k *Kind) sharedAssociations(t *testing.T, g *database) {
+	for i, save := range []func(people []*person) error{
+		func(people []*person) error { return g.Create(people).Error },
+		func(people []*person) error { return g.Save(people).Error },
+		func(people []*person) error { return g.Session(&gorm.Session{FullSaveAssociations: true}).Save(people).Error },
+		func(people []*person) error {
+			boss := newPerson(fields{Name: "boss"})
+			boss.Team = people
+			return g.Create(boss).Error
+		},
+	} {
+		firm, t1, t2, c, friend := &company{Name: "shared"}, &tag{Name: "shared"}, &tag{Name: "shared"}, &club{Name: "shared"}, named("shared")
+		people := []*person{
+			newPerson(fields{Name: "sharing", Company: firm, Tags: []*tag{t1, t2}, Clubs: []*club{c}, Friends: []*person{friend}}),
+			newPerson(fields{Name: "sharing", Company: firm, Tags: []*tag{t2, t1}, Clubs: []*club{c}, Friends: []*person{friend}}),
+		}
+		must(t, save(people))
+		counts(t, g, "companies where name = 'shared'", i+1)
+		counts(t, g, "tags where name = 'shared'", 2*(i+1))
+		counts(t, g, "clubs where name = 'shared'", i+1)
+		counts(t, g, "people where name = 'shared'", i+1)
+		counts(t, g, "people p join companies c on c.id = p.company_id where p.name = 'sharing' and c.name = 'shared'", 2*(i+1))
+		counts(t, g, "person_tags j join people p on p.id = j.person_id where p.name = 'sharing'", 4*(i+1))
+		for _, p := range people {
+			equal(t, "company of a shared pointer", *p.CompanyID, firm.ID)
+			equal(t, "shared club", k.memberships(t, g, p.ID, 1)[0].ClubID, c.ID)
+			equal(t, "shared tags", g.Model(p).Association("Tags").Count(), 2)
+			equal(t, "shared friend", g.Model(p).Association("Friends").Count(), 1)
+		}
+	}
+}
+
 // memberships returns a person's memberships, after it checked their number and IDs.
 func (k *Kind) memberships(t *testing.T, g *database, person ID, want int) (joins []membership) {
 	t.Helper()

@@ -39,6 +39,7 @@ var Tests = []Test{
 	{Name: "Graph", run: (*Kind).graph, Wide: true, First: true},
 	{Name: "SharedKey", run: (*Kind).sharedKey, Same: true},
 	{Name: "SaveAssociations", run: (*Kind).saveAssociations, Same: true},
+	{Name: "SharedAssociations", run: (*Kind).sharedAssociations, Same: true},
 	{Name: "Associations", run: (*Kind).associations, only: (*Kind).plain, Same: true},
 	{Name: "Changes", run: (*Kind).changes, Wide: true},
 
