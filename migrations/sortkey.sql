@@ -2682,9 +2682,11 @@ t (root, oid) AS (
     UNION SELECT t.root, i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid
 )
 SELECT DISTINCT ON (t.root) t.root::bigint, CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'table' END || pg_catalog.format(' %I.%I', n.nspname, c.relname) AS object,
-    CASE WHEN c.relowner IN (SELECT oid FROM trusted) THEN 'is on another server' ELSE pg_catalog.format('belongs to role %I', pg_catalog.pg_get_userbyid(c.relowner)) END AS reason
+    CASE WHEN c.relowner NOT IN (SELECT oid FROM trusted) THEN pg_catalog.format('belongs to role %I', pg_catalog.pg_get_userbyid(c.relowner))
+        WHEN n.nspowner NOT IN (SELECT oid FROM trusted) THEN pg_catalog.format('is in schema %I of role %I', n.nspname, pg_catalog.pg_get_userbyid(n.nspowner))
+        ELSE 'is on another server' END AS reason
 FROM t JOIN pg_catalog.pg_class c ON c.oid = t.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relowner NOT IN (SELECT oid FROM trusted) ORDER BY t.root, t.oid <> t.root, 2
+WHERE (c.relowner NOT IN (SELECT oid FROM trusted) OR n.nspowner NOT IN (SELECT oid FROM trusted)) ORDER BY t.root, t.oid <> t.root, 2
     LOOP
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('role %I must not open %s: %s %s', session_user, parent, found.object, found.reason),

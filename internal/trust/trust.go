@@ -104,13 +104,14 @@ func Part(definition string) string {
 }
 
 // Tables renders a query for the tables that the session must not open: they, or relations that
-// inherit from them, belong to untrusted roles. Relations inherit as partitions, at every level,
+// inherit from them, belong to untrusted roles, or are in schemas of such roles. Relations inherit as partitions, at every level,
 // and as children. Each row has the OID of a table, the relation, which is the table itself if
 // possible, and the reason. tables is an SQL expression of type oid[].
 //
 // To open a relation, the server runs code of its owner: a statement evaluates constants in
 // partition keys, indexes and constraints when it is planned. So a session opens no relation of
-// an untrusted role, whatever its definition is.
+// an untrusted role, whatever its definition is. The owner of a schema can drop any relation in it,
+// or rename the schema, and create another relation of the name, also after this query.
 func Tables(tables string) string { return relations(tables, "") }
 
 // Reads is [Tables] for statements that read all rows. It includes foreign tables: their rows
@@ -142,9 +143,11 @@ t (root, oid) AS (
     UNION SELECT t.root, i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid
 )
 SELECT DISTINCT ON (t.root) t.root::bigint, CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'table' END || pg_catalog.format(' %I.%I', n.nspname, c.relname) AS object,
-    CASE WHEN c.relowner IN (SELECT oid FROM trusted) THEN 'is on another server' ELSE pg_catalog.format('belongs to role %I', pg_catalog.pg_get_userbyid(c.relowner)) END AS reason
+    CASE WHEN c.relowner NOT IN (SELECT oid FROM trusted) THEN pg_catalog.format('belongs to role %I', pg_catalog.pg_get_userbyid(c.relowner))
+        WHEN n.nspowner NOT IN (SELECT oid FROM trusted) THEN pg_catalog.format('is in schema %I of role %I', n.nspname, pg_catalog.pg_get_userbyid(n.nspowner))
+        ELSE 'is on another server' END AS reason
 FROM t JOIN pg_catalog.pg_class c ON c.oid = t.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relowner NOT IN (SELECT oid FROM trusted)` + more + ` ORDER BY t.root, t.oid <> t.root, 2`
+WHERE (c.relowner NOT IN (SELECT oid FROM trusted) OR n.nspowner NOT IN (SELECT oid FROM trusted)` + more + `) ORDER BY t.root, t.oid <> t.root, 2`
 }
 
 // A Finding is an object that a session must not use, with the reason.
