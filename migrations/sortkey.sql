@@ -2690,7 +2690,7 @@ WHERE (c.relowner NOT IN (SELECT oid FROM trusted) OR n.nspowner NOT IN (SELECT 
     LOOP
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('role %I must not open %s: %s %s', session_user, parent, found.object, found.reason),
-            HINT = 'A session trusts itself, roles that it is a member of, the database''s owner and superusers; a superuser trusts only superusers. Connect as the owner of the tables, or remove the partition or the foreign key.';
+            HINT = 'A session trusts itself, roles that it is a member of, the database''s owner and superusers; a superuser trusts only superusers. Connect as the owner of the tables and their schemas, or remove the partition or the foreign key.';
     END LOOP;
 END
 $$;

@@ -52,7 +52,7 @@ func (m *model) checkOwners(ctx context.Context, tx *sql.Tx) (trusted bool, err 
 	findings, err := untrusted(ctx, tx, oids)
 	for _, f := range findings {
 		m.problem(f.Object, "%s, whose code would run with your rights",
-			"connect as that role, give the object to the owner of the tables, or drop it until contract", f.Reason)
+			"connect as that role, give the object or its schema to the owner of the tables, or drop it until contract", f.Reason)
 	}
 	return len(findings) == 0, err
 }

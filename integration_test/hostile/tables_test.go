@@ -84,6 +84,15 @@ func TestTables(t *testing.T) {
 			calls(sortkey("partitions list"), sortkey("doctor"), scrape), refused(sortkey("partitions run"), sortkey("partitions run --dry-run"), maintain, statement("CALL sortkey.maintain_partitions('shop.events')")),
 			asService(calls(sortkey("doctor"), scrape)),
 		}},
+		// Mallory can drop the administrator's tables in its schema, or rename the schema, at any
+		// time, and create views with their names.
+		{name: "tables in a schema of mallory", names: names, steps: []step{
+			mallory(`GRANT USAGE, CREATE ON SCHEMA mallory TO {admin}`), admin(strings.ReplaceAll(managed, "shop.events", "shop.e") + `ALTER TABLE shop.e SET SCHEMA mallory;
+				CREATE TABLE mallory.t (id sortkey.snowflake PRIMARY KEY, ref bigint REFERENCES shop.orders); INSERT INTO mallory.t VALUES (1)`),
+			allowed(sortkey("doctor"), scrape, sortkey("partitions list")),
+			refused(sortkey("audit mallory.t.id --type snowflake"), sortkey("partitions list mallory.e"), sortkey("partitions run mallory.e"), statement("CALL sortkey.maintain_partitions('mallory.e')"), inspectLibrary),
+			calls(maintain, sortkey("partitions run")), admin("DROP TABLE mallory.e, mallory.t"),
+		}},
 		{name: "partition of mallory", names: names, steps: []step{
 			admin(managed), mallory(`CREATE TABLE mallory.p (id bigint NOT NULL PRIMARY KEY)`),
 			func(w *world) {

@@ -85,7 +85,7 @@ BEGIN
     LOOP
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('role %I must not open %s: %s %s', session_user, parent, found.object, found.reason),
-            HINT = '{{.TrustRule}}. Connect as the owner of the tables, or remove the partition or the foreign key.';
+            HINT = '{{.TrustRule}}. Connect as the owner of the tables and their schemas, or remove the partition or the foreign key.';
     END LOOP;
 END
 $$;
