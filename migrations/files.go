@@ -104,7 +104,7 @@ func SQLAfter(c Config, version int) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("-- The installation of sortkey. Run it once: psql -v ON_ERROR_STOP=1 -f sortkey.sql\n--\n" +
-		"-- It is one transaction, so it is installed completely or not at all.\n\nBEGIN;\n\n" + d.refuseOther(version))
+		"-- It is one transaction, so it is installed completely or not at all.\n\nBEGIN;\nSET LOCAL search_path = pg_catalog, pg_temp; -- unqualified names are the server's\n\n" + d.refuseOther(version))
 	for _, m := range list[version:] {
 		fmt.Fprintf(&b, "\n-- %s\n-- %d. %s\n-- %[1]s\n\n%[4]s", strings.Repeat("-", 117), m.Version, m.Name, m.Up)
 	}

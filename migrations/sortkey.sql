@@ -3,6 +3,7 @@
 -- It is one transaction, so it is installed completely or not at all.
 
 BEGIN;
+SET LOCAL search_path = pg_catalog, pg_temp; -- unqualified names are the server's
 
 DO $$
 BEGIN
@@ -1188,25 +1189,30 @@ CREATE VIEW sortkey.node_defaults AS
         -- Remove the quotes of simple names, and replace all other quoted text with "". Then a call is a name and its arguments.
         SELECT d.kind, d.name, d.expression, d.function, d.from_setting,
             substring(c[1] FROM '(?:^|node => )([0-9]{1,9})(?:,|$)')::integer
-        FROM (SELECT * FROM defaults WHERE octet_length(expression) <= 10000) d CROSS JOIN LATERAL regexp_matches(
+        FROM (SELECT * FROM defaults WHERE octet_length(expression) <= 2000) d CROSS JOIN LATERAL regexp_matches(
             regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', E'\\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
             '(?<![a-z0-9_.])' || d.prefix || d.function || E'\\((?:((?:[^()]|\\([^()]*\\))*)\\))?', 'g') c
         WHERE NOT d.from_setting AND c[1] <> '' IS NOT FALSE
         UNION ALL
-        -- Any role can write a default with many calls, so the time per default has a limit.
-        SELECT d.kind, d.name, d.expression, d.function, d.from_setting, NULL FROM defaults d WHERE NOT d.from_setting AND octet_length(d.expression) > 10000
+        -- Any role can write defaults with many calls, so the time per default has a limit.
+        SELECT d.kind, d.name, d.expression, d.function, d.from_setting, NULL FROM defaults d WHERE NOT d.from_setting AND octet_length(d.expression) > 2000
     ), numbers AS (
-        SELECT n.*, replace(substr(n.function, 6), '_meta', '') AS format FROM nodes n
-    )
-    SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, CASE WHEN l.holder IS NULL THEN l.reserved END AS reserved
-    FROM numbers n
-        LEFT JOIN LATERAL sortkey_internal.node_pools(n.format, n.node) p ON n.node <= CASE n.format
+        SELECT DISTINCT n.kind, n.name, n.expression, n.from_setting, n.node, replace(substr(n.function, 6), '_meta', '') AS format FROM nodes n
+    ), pools AS MATERIALIZED (
+        -- Once per number, for the same reason.
+        SELECT n.format, n.node, p.pool, p.number
+        FROM (SELECT DISTINCT n.format, n.node FROM numbers n) n CROSS JOIN LATERAL sortkey_internal.node_pools(n.format, n.node) p
+        WHERE n.node <= CASE n.format
             WHEN 'snowflake' THEN 1023
             WHEN 'snowflake_si' THEN 8191
             WHEN 'spread64' THEN 1023
             ELSE 65535 END
+    )
+    SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, CASE WHEN l.holder IS NULL THEN l.reserved END AS reserved
+    FROM numbers n
+        LEFT JOIN pools p ON p.format = n.format AND p.node = n.node
         LEFT JOIN sortkey.node_lease l ON l.pool = p.pool AND l.number = p.number;
-COMMENT ON VIEW sortkey.node_defaults IS 'Defaults that generate IDs with a node number, which is an argument or the setting sortkey.node (from_setting). reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if the argument is not a literal, if the expression has more than 10,000 bytes, or if the setting is not a node number.';
+COMMENT ON VIEW sortkey.node_defaults IS 'Defaults that generate IDs with a node number, which is an argument or the setting sortkey.node (from_setting). reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if the argument is not a literal, if the expression has more than 2,000 bytes, or if the setting is not a node number.';
 
 -- The setting is one problem, whatever the formats of its defaults. Each unreserved number is another one.
 CREATE VIEW sortkey.node_problems AS
@@ -2592,9 +2598,10 @@ CREATE TABLE sortkey.partition_settings (
     schema name NOT NULL,
     name name NOT NULL,
     format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno', 'uuid7')),
-    every interval NOT NULL,
-    premake integer NOT NULL,
-    retention interval, -- NULL: permanent
+    -- Limits that keep the functions that read the settings from failing. manage_partitions has more.
+    every interval NOT NULL CHECK (every BETWEEN interval '1 minute' AND interval '36525 days'),
+    premake integer NOT NULL CHECK (premake BETWEEN 1 AND 1000),
+    retention interval CHECK (retention > interval '0' AND retention <= interval '1000 years'), -- NULL: permanent
     retention_action text NOT NULL CHECK (retention_action IN ('detach', 'drop')),
     default_partition boolean NOT NULL,
     PRIMARY KEY (database, id)
@@ -2622,8 +2629,8 @@ COMMENT ON VIEW sortkey.partitioned_table IS 'The tables with managed partitions
 -- A random key, so that rows don't collide with local rows of a logical replica of this table.
 CREATE TABLE sortkey.partition_log (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-    begun_at timestamptz NOT NULL,
-    ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    begun_at timestamptz NOT NULL CHECK (isfinite(begun_at)),
+    ended_at timestamptz NOT NULL DEFAULT clock_timestamp() CHECK (isfinite(ended_at)),
     role name NOT NULL DEFAULT current_user,
     parent_table text NOT NULL,
     action text NOT NULL,

@@ -20,6 +20,15 @@ forged: fine'; SELECT mallory.payload(); --" DEFAULT; INSERT INTO sortkey.partit
 				SELECT now(), t, 'maintain', E'x\nforged: fine\x1b[31m', 1, 'failed', E'x\nforged: fine\x1b[31m\r' FROM (VALUES ('shop.events'), ('mallory.t')) v (t)`),
 			calls(all...),
 		}},
+		// Values that the functions don't accept would end doctor and partitions list.
+		{name: "infinite times and intervals", names: []string{"mallory."}, steps: []step{
+			admin(maintainer + managed), admin(`CALL sortkey.maintain_partitions('shop.events')`), mallory(`CREATE TABLE mallory.t (id sortkey.snowflake) PARTITION BY RANGE (id); SELECT sortkey.manage_partitions('mallory.t', '1 day')`),
+			malloryTries(`INSERT INTO sortkey.partition_log (begun_at, ended_at, parent_table, action, attempts, outcome) VALUES (now(), 'infinity', 'shop.events', 'maintain', 1, 'done')`),
+			malloryTries(`INSERT INTO sortkey.partition_log (begun_at, parent_table, action, attempts, outcome) VALUES ('-infinity', 'shop.events', 'maintain', 1, 'done')`),
+			malloryTries(`UPDATE sortkey.partition_settings SET every = '0' WHERE id = 'mallory.t'::regclass`), malloryTries(`UPDATE sortkey.partition_settings SET every = '-1 day' WHERE id = 'mallory.t'::regclass`), malloryTries(`UPDATE sortkey.partition_settings SET premake = -5 WHERE id = 'mallory.t'::regclass`),
+			malloryTries(`UPDATE sortkey.partition_settings SET retention = '-1 day' WHERE id = 'mallory.t'::regclass`), malloryTries(`UPDATE sortkey.partition_settings SET every = interval 'infinity' WHERE id = 'mallory.t'::regclass`), malloryTries(`UPDATE sortkey.partition_settings SET retention = interval '-infinity' WHERE id = 'mallory.t'::regclass`),
+			allowed(sortkey("doctor"), scrape, sortkey("partitions list")),
+		}},
 		// A trigger keeps mallory from managing tables of others.
 		{name: "table of the administrator", names: []string{"mallory."}, steps: []step{
 			admin(maintainer + managed),

@@ -246,6 +246,7 @@ func TestNodeDefaults(t *testing.T) {
 			{"bigint DEFAULT sortkey.next_snowflake(103)", []string{"snowflake f snowflake 103 of a"}},
 			{"bigint DEFAULT sortkey.next_snowflake(node => 135)", []string{"snowflake f snowflake 135 -"}},
 			{"bigint DEFAULT coalesce(sortkey.next_snowflake(167), sortkey.next_snowflake(199))", []string{"snowflake f snowflake 167 -", "snowflake f snowflake 199 -"}},
+			{"bigint DEFAULT sortkey.next_snowflake(37) + sortkey.next_snowflake(37)", []string{"snowflake f snowflake 37 -"}},
 			{"bigint DEFAULT sortkey.next_snowflake(3 + 4)", []string{"snowflake f - -"}},
 			{"bigint DEFAULT sortkey.next_snowflake(length('next_snowflake(8)'))", []string{"snowflake f - -"}},
 			{"bigint DEFAULT sortkey.next_snowflake(1024)", []string{"snowflake f - -"}},

@@ -811,25 +811,30 @@ CREATE VIEW {{$s}}.node_defaults AS
         -- Remove the quotes of simple names, and replace all other quoted text with "". Then a call is a name and its arguments.
         SELECT d.kind, d.name, d.expression, d.function, d.from_setting,
             substring(c[1] FROM '(?:^|node => )([0-9]{1,9})(?:,|$)')::integer
-        FROM (SELECT * FROM defaults WHERE octet_length(expression) <= 10000) d CROSS JOIN LATERAL regexp_matches(
+        FROM (SELECT * FROM defaults WHERE octet_length(expression) <= 2000) d CROSS JOIN LATERAL regexp_matches(
             regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', E'\\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
             '(?<![a-z0-9_.])' || d.prefix || d.function || E'\\((?:((?:[^()]|\\([^()]*\\))*)\\))?', 'g') c
         WHERE NOT d.from_setting AND c[1] <> '' IS NOT FALSE
         UNION ALL
-        -- Any role can write a default with many calls, so the time per default has a limit.
-        SELECT d.kind, d.name, d.expression, d.function, d.from_setting, NULL FROM defaults d WHERE NOT d.from_setting AND octet_length(d.expression) > 10000
+        -- Any role can write defaults with many calls, so the time per default has a limit.
+        SELECT d.kind, d.name, d.expression, d.function, d.from_setting, NULL FROM defaults d WHERE NOT d.from_setting AND octet_length(d.expression) > 2000
     ), numbers AS (
-        SELECT n.*, replace(substr(n.function, 6), '_meta', '') AS format FROM nodes n
-    )
-    SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, CASE WHEN l.holder IS NULL THEN l.reserved END AS reserved
-    FROM numbers n
-        LEFT JOIN LATERAL {{$i}}.node_pools(n.format, n.node) p ON n.node <= CASE n.format
+        SELECT DISTINCT n.kind, n.name, n.expression, n.from_setting, n.node, replace(substr(n.function, 6), '_meta', '') AS format FROM nodes n
+    ), pools AS MATERIALIZED (
+        -- Once per number, for the same reason.
+        SELECT n.format, n.node, p.pool, p.number
+        FROM (SELECT DISTINCT n.format, n.node FROM numbers n) n CROSS JOIN LATERAL {{$i}}.node_pools(n.format, n.node) p
+        WHERE n.node <= CASE n.format
             WHEN 'snowflake' THEN {{.Snowflake.MaxNode}}
             WHEN 'snowflake_si' THEN 8191
             WHEN 'spread64' THEN {{.Spread64.MaxNode}}
             ELSE {{.Sno.MaxNode}} END
+    )
+    SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, CASE WHEN l.holder IS NULL THEN l.reserved END AS reserved
+    FROM numbers n
+        LEFT JOIN pools p ON p.format = n.format AND p.node = n.node
         LEFT JOIN {{$s}}.node_lease l ON l.pool = p.pool AND l.number = p.number;
-COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that generate IDs with a node number, which is an argument or the setting {{$s}}.node (from_setting). reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if the argument is not a literal, if the expression has more than 10,000 bytes, or if the setting is not a node number.';
+COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that generate IDs with a node number, which is an argument or the setting {{$s}}.node (from_setting). reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if the argument is not a literal, if the expression has more than 2,000 bytes, or if the setting is not a node number.';
 
 -- The setting is one problem, whatever the formats of its defaults. Each unreserved number is another one.
 CREATE VIEW {{$s}}.node_problems AS

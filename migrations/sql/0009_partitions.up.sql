@@ -17,9 +17,10 @@ CREATE TABLE {{$s}}.partition_settings (
     schema name NOT NULL,
     name name NOT NULL,
     format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno', 'uuid7')),
-    every interval NOT NULL,
-    premake integer NOT NULL,
-    retention interval, -- NULL: permanent
+    -- Limits that keep the functions that read the settings from failing. manage_partitions has more.
+    every interval NOT NULL CHECK (every BETWEEN interval '1 minute' AND interval '36525 days'),
+    premake integer NOT NULL CHECK (premake BETWEEN 1 AND 1000),
+    retention interval CHECK (retention > interval '0' AND retention <= interval '1000 years'), -- NULL: permanent
     retention_action text NOT NULL CHECK (retention_action IN ('detach', 'drop')),
     default_partition boolean NOT NULL,
     PRIMARY KEY (database, id)
@@ -47,8 +48,8 @@ COMMENT ON VIEW {{$s}}.partitioned_table IS 'The tables with managed partitions,
 -- A random key, so that rows don't collide with local rows of a logical replica of this table.
 CREATE TABLE {{$s}}.partition_log (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-    begun_at timestamptz NOT NULL,
-    ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    begun_at timestamptz NOT NULL CHECK (isfinite(begun_at)),
+    ended_at timestamptz NOT NULL DEFAULT clock_timestamp() CHECK (isfinite(ended_at)),
     role name NOT NULL DEFAULT current_user,
     parent_table text NOT NULL,
     action text NOT NULL,
