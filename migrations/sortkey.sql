@@ -958,7 +958,7 @@ REVOKE EXECUTE ON FUNCTION sortkey.reserve_node(text, integer, text, boolean) FR
 COMMENT ON FUNCTION sortkey.reserve_node IS 'Reserves a node number permanently, for example for the defaults of this database, so that no program can claim it.';
 
 -- Cancels the reservation of a number that is no longer in use. used_until is the time of the last ID generated with
--- it. NULL means now.
+-- it. NULL means now, or the time of the last ID of a default, if the server's clock was ahead then.
 CREATE FUNCTION sortkey.unreserve_node(pool text, number integer, used_until timestamptz DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -966,6 +966,8 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     used_ms bigint;
+    last_ms bigint;
+    function regproc;
 BEGIN
     IF isfinite(used_until) IS FALSE OR used_until >= timestamptz '10000-01-01 00:00:00+00' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -977,6 +979,14 @@ BEGIN
     END IF;
     -- IDs are up to 12 ms ahead of the server's clock.
     used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + 12;
+    IF used_until IS NULL THEN
+        FOR function IN
+            SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'sortkey_internal'::regnamespace AND p.proname IN ('snowflake_last_ms', 'snowflake_si_last_ms', 'spread64_last_ms', 'sno_last_ms')
+        LOOP
+            EXECUTE format('SELECT %s()', function) INTO last_ms;
+            used_ms := greatest(used_ms, last_ms);
+        END LOOP;
+    END IF;
     PERFORM sortkey_internal.commit_durably();
     -- Remove the holder, so that it cannot release the number with an old mark.
     UPDATE sortkey.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
@@ -989,7 +999,7 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.unreserve_node(text, integer, timestamptz) FROM PUBLIC;
-COMMENT ON FUNCTION sortkey.unreserve_node IS 'Cancels the reservation of a node number that generates no more IDs. used_until is the time of its last ID; NULL means now.';
+COMMENT ON FUNCTION sortkey.unreserve_node IS 'Cancels the reservation of a node number that generates no more IDs. used_until is the time of its last ID; NULL means now, or the last ID of a default, if that is later.';
 
 -- Shows node numbers to people. It omits the unique part of a holder, since a program that knows it can release the
 -- claim.
@@ -1557,6 +1567,11 @@ CREATE FUNCTION sortkey_internal.snowflake_node_bits() RETURNS bigint
     RETURN 4190208
         & coalesce(nullif(current_setting('sortkey.snowflake_node', true), '' COLLATE "C")::bigint, sortkey_internal.use_node('snowflake', 1023));
 
+-- Returns the end of the last window with IDs, in Unix milliseconds. Only the owner can read the sequence.
+CREATE FUNCTION sortkey_internal.snowflake_last_ms() RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN (SELECT 1609459200000 + ((c.last_value >> 24) + 1) * 4 FROM sortkey_internal.snowflake_clock c);
+
 -- Returns the bits of a value of the clock in an ID.
 CREATE FUNCTION sortkey_internal.snowflake_bits(value bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
@@ -1985,6 +2000,11 @@ CREATE FUNCTION sortkey_internal.spread64_node_bits() RETURNS bigint
     RETURN 1023
         & coalesce(nullif(current_setting('sortkey.spread64_node', true), '' COLLATE "C")::bigint, sortkey_internal.use_node('spread64', 1023));
 
+-- Returns the end of the last window with IDs, in Unix milliseconds. Only the owner can read the sequence.
+CREATE FUNCTION sortkey_internal.spread64_last_ms() RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN (SELECT 0 + ((c.last_value >> 23) + 1) * 4 FROM sortkey_internal.spread64_clock c);
+
 -- Returns the bits of a value of the clock in an ID.
 CREATE FUNCTION sortkey_internal.spread64_bits(value bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
@@ -2295,6 +2315,11 @@ CREATE FUNCTION sortkey_internal.sno_node_bits() RETURNS bigint
     LANGUAGE sql STABLE
     RETURN 878643437895680
         & coalesce(nullif(current_setting('sortkey.sno_node', true), '' COLLATE "C")::bigint, sortkey_internal.use_node('sno', 65535));
+
+-- Returns the end of the last window with IDs, in Unix milliseconds. Only the owner can read the sequence.
+CREATE FUNCTION sortkey_internal.sno_last_ms() RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN (SELECT 1262304000000 + ((c.last_value >> 24) + 1) * 4 FROM sortkey_internal.sno_clock c);
 
 -- Returns the first 8 digits for a value of the clock: its time, and a tick-tock bit of zero, since this clock never steps back.
 CREATE FUNCTION sortkey_internal.sno_high(value bigint) RETURNS bigint

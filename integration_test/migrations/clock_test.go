@@ -129,3 +129,25 @@ func genWake(t *testing.T, conn *pgx.Conn) (woken int) {
 	})
 	return woken
 }
+
+// A number that defaults used while the server's clock was ahead is free once the clock has passed
+// their last ID.
+func TestUnreserveAfterClockAhead(t *testing.T) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		const schema = "ahead"
+		genInstallClock(t, db, schema, "clock_timestamp() + interval '1 minute'")
+		for _, g := range genFormatsOf(schema) {
+			if !g.hasNodes() {
+				continue
+			}
+			name := strings.ReplaceAll(g.name, "_", "-")
+			db.Exec(t, fmt.Sprintf("SELECT %s.reserve_node('%s', %d, 'x')", schema, name, g.node))
+			genSetClock(t, db, "clock_timestamp() + interval '1 minute'")
+			last := columnOf(t, db.SQL(t), "SELECT "+g.call("time", g.nextOf(g.node)))[0]
+			genSetClock(t, db, "clock_timestamp()")
+			db.Exec(t, fmt.Sprintf("SELECT %s.unreserve_node('%s', %d)", schema, name, g.node))
+			pool, number := g.pool(g.node)
+			wantRows(t, db.SQL(t), fmt.Sprintf("SELECT mark >= extract(epoch FROM timestamptz '%s') * 1000 FROM %s.node_lease WHERE pool = '%s' AND number = %d", last, schema, pool, number), "true")
+		}
+	})
+}

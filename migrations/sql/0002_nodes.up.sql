@@ -594,7 +594,7 @@ REVOKE EXECUTE ON FUNCTION {{$s}}.reserve_node(text, integer, text, boolean) FRO
 COMMENT ON FUNCTION {{$s}}.reserve_node IS 'Reserves a node number permanently, for example for the defaults of this database, so that no program can claim it.';
 
 -- Cancels the reservation of a number that is no longer in use. used_until is the time of the last ID generated with
--- it. NULL means now.
+-- it. NULL means now, or the time of the last ID of a default, if the server's clock was ahead then.
 CREATE FUNCTION {{$s}}.unreserve_node(pool text, number integer, used_until timestamptz DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -602,6 +602,8 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     used_ms bigint;
+    last_ms bigint;
+    function regproc;
 BEGIN
     IF isfinite(used_until) IS FALSE OR used_until >= timestamptz '10000-01-01 00:00:00+00' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -613,6 +615,14 @@ BEGIN
     END IF;
     -- IDs are up to {{.AheadMS}} ms ahead of the server's clock.
     used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + {{.AheadMS}};
+    IF used_until IS NULL THEN
+        FOR function IN
+            SELECT p.oid FROM pg_proc p WHERE p.pronamespace = '{{$i}}'::regnamespace AND p.proname IN ('snowflake_last_ms', 'snowflake_si_last_ms', 'spread64_last_ms', 'sno_last_ms')
+        LOOP
+            EXECUTE format('SELECT %s()', function) INTO last_ms;
+            used_ms := greatest(used_ms, last_ms);
+        END LOOP;
+    END IF;
     PERFORM {{$i}}.commit_durably();
     -- Remove the holder, so that it cannot release the number with an old mark.
     UPDATE {{$s}}.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
@@ -625,7 +635,7 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.unreserve_node(text, integer, timestamptz) FROM PUBLIC;
-COMMENT ON FUNCTION {{$s}}.unreserve_node IS 'Cancels the reservation of a node number that generates no more IDs. used_until is the time of its last ID; NULL means now.';
+COMMENT ON FUNCTION {{$s}}.unreserve_node IS 'Cancels the reservation of a node number that generates no more IDs. used_until is the time of its last ID; NULL means now, or the last ID of a default, if that is later.';
 
 -- Shows node numbers to people. It omits the unique part of a holder, since a program that knows it can release the
 -- claim.

@@ -9,6 +9,7 @@ DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_later(bigint);
 DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_bits(bigint);
 DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_node_bits();
 DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_node_bits(integer);
+DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_last_ms();
 DROP SEQUENCE IF EXISTS {{.Internal}}.snowflake_si_clock;
 DROP FUNCTION IF EXISTS {{.Schema}}.snowflake_si_floor(timestamptz);
 DROP FUNCTION IF EXISTS {{.Schema}}.snowflake_si_node(bigint);

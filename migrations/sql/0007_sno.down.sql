@@ -9,6 +9,7 @@ DROP FUNCTION {{.Internal}}.sno_later(bigint);
 DROP FUNCTION {{.Internal}}.sno_of(bigint, bigint);
 DROP FUNCTION {{.Internal}}.sno_low(bigint, bigint);
 DROP FUNCTION {{.Internal}}.sno_high(bigint);
+DROP FUNCTION {{.Internal}}.sno_last_ms();
 DROP SEQUENCE {{.Internal}}.sno_clock;
 DROP FUNCTION {{.Internal}}.sno_node_bits();
 DROP FUNCTION {{.Internal}}.sno_node_bits(integer, integer);

@@ -159,6 +159,7 @@ END
 $$;
 
 {{template "setting" .}}
+{{template "last" .}}
 -- Returns the first 8 digits for a value of the clock: its time, and a tick-tock bit of zero, since this clock never steps back.
 CREATE FUNCTION {{$i}}.sno_high(value bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE

@@ -177,6 +177,13 @@ CREATE FUNCTION {{.Internal}}.{{.Format}}_node_bits() RETURNS bigint
         & coalesce(nullif(current_setting('{{.Schema}}.{{.Format}}_node', true), '' COLLATE "C")::bigint, {{.Internal}}.use_node('{{.Format}}', {{.MaxNode}}));
 {{end}}
 
+{{define "last" -}}
+-- Returns the end of the last window with IDs, in Unix milliseconds. Only the owner can read the sequence.
+CREATE FUNCTION {{.Internal}}.{{.Format}}_last_ms() RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN (SELECT {{.EpochMS}} + ((c.last_value >> {{.WindowShift}}) + 1) * {{.WindowMS}} FROM {{.Internal}}.{{.Format}}_clock c);
+{{end}}
+
 {{/* The generator of a format that has its node number and its sequence number at the end. */}}
 {{define "generator" -}}
 {{$i := .Internal -}}
@@ -195,6 +202,7 @@ END
 $$;
 
 {{template "setting" .}}
+{{template "last" .}}
 -- Returns the bits of a value of the clock in an ID.
 CREATE FUNCTION {{$i}}.{{.Format}}_bits(value bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
@@ -252,6 +260,7 @@ DROP FUNCTION {{.Internal}}.{{.Format}}_id(bigint, bigint);
 DROP FUNCTION {{.Internal}}.{{.Format}}_of(bigint, bigint);
 DROP FUNCTION {{.Internal}}.{{.Format}}_later(bigint);
 DROP FUNCTION {{.Internal}}.{{.Format}}_bits(bigint);
+DROP FUNCTION {{.Internal}}.{{.Format}}_last_ms();
 DROP FUNCTION {{.Internal}}.{{.Format}}_node_bits();
 DROP FUNCTION {{.Internal}}.{{.Format}}_node_bits(integer);
 DROP SEQUENCE {{.Internal}}.{{.Format}}_clock;
