@@ -20,6 +20,9 @@ const (
 	firstPoll = 50 * time.Millisecond
 	lastPoll  = 500 * time.Millisecond
 	lastRetry = 2 * time.Second
+	// maxClaim is the longest time for an attempt, if half of the TTL is longer: a connection
+	// to a store that was replaced may never answer.
+	maxClaim = 15 * time.Second
 	// logEvery is the interval between messages about the same kind of failure.
 	logEvery = time.Minute
 	// forever is the Options.Wait of a Generator that has lost its claim.
@@ -144,7 +147,7 @@ type attempts struct {
 // try calls the store once and checks its answer.
 func (a *attempts) try(ctx context.Context, r Request) (Claim, error) {
 	sent := time.Now()
-	c, err := bounded(ctx, r.TTL/2, func(ctx context.Context) (Claim, error) {
+	c, err := bounded(ctx, min(r.TTL/2, maxClaim), func(ctx context.Context) (Claim, error) {
 		c, err := a.store.Claim(ctx, a.pool, r)
 		if err == nil && c.Holder == r.Holder {
 			granted := c

@@ -470,3 +470,23 @@ func TestAcquireSkewed(t *testing.T) {
 		closes(t, k)
 	})
 }
+
+// An attempt on a connection that never answers ends after 15 s, however long the TTL is.
+func TestAcquireSilentStore(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		begun := time.Now()
+		store.set(func(ctx context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			if time.Since(begun) < time.Second {
+				<-ctx.Done()
+				return nodelease.Claim{}, ctx.Err()
+			}
+			return do()
+		})
+		k := acquire(t, store, pool(1), nodelease.Options{TTL: time.Hour, Wait: time.Hour})
+		if took := time.Since(begun); took > 16*time.Second {
+			t.Errorf("want a claim within 16 s, got it after %v", took)
+		}
+		closes(t, k)
+	})
+}
