@@ -103,5 +103,13 @@ func TestInstallDenied(t *testing.T) {
 		k, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{})
 		must(t, err)
 		must(t, k.Close())
+		// Types of this name don't stand in the way.
+		db.Exec(t, "CREATE DOMAIN text AS varchar(3); CREATE DOMAIN int4multirange AS pg_catalog.text; ALTER ROLE "+name+" SET search_path = public, pg_catalog")
+		k, err = nodelease.Acquire(t.Context(), pglease.New(db.SQL(t, pgtest.Login(name)), pglease.Config{}), p, nodelease.Options{})
+		must(t, err)
+		must(t, k.Close())
+		db.Exec(t, "REVOKE CONNECT ON DATABASE "+db.Name+" FROM PUBLIC")
+		_, err = nodelease.Acquire(t.Context(), pglease.New(db.SQL(t, pgtest.Login(name)), pglease.Config{}), p, nodelease.Options{})
+		wrong(t, err, nodelease.ErrMisconfigured, "grant the role CONNECT on the database")
 	})
 }

@@ -72,18 +72,23 @@ func (s *Store) explain(ctx context.Context, err error, p nodelease.Pool) error 
 				err, s.schema, nodelease.ErrMisconfigured)
 		}
 	case pgerror.InsufficientPrivilege:
-		return fmt.Errorf("%w; as the owner of schema %q, run %s: %w", err, s.schema, s.grants(ctx), nodelease.ErrMisconfigured)
+		remedy, ok := s.grants(ctx)
+		if !ok {
+			return fmt.Errorf("%w; no session can begin: grant the role CONNECT on the database, or correct the role and the settings in the connection string: %w", err, nodelease.ErrMisconfigured)
+		}
+		return fmt.Errorf("%w; as the owner of schema %q, run %s: %w", err, s.schema, remedy, nodelease.ErrMisconfigured)
 	case "28000", "28P01", "3D000", "22023": // invalid_authorization_specification, invalid_password, invalid_catalog_name, invalid_parameter_value
 		return fmt.Errorf("%w: %w", err, nodelease.ErrMisconfigured)
 	}
 	return err
 }
 
-// grants returns the statements that grant this session's role what a program needs.
-func (s *Store) grants(ctx context.Context) string {
+// grants returns the statements that grant this session's role what a program needs. It reports
+// whether there is a session.
+func (s *Store) grants(ctx context.Context) (statements string, ok bool) {
 	role := "this_role"
-	_ = s.db.QueryRowContext(ctx, "SELECT pg_catalog.quote_ident(current_user)").Scan(&role)
-	return fmt.Sprintf("GRANT USAGE ON SCHEMA %[1]s TO %[2]s; GRANT EXECUTE ON FUNCTION %[1]s.claim_node, %[1]s.renew_node, %[1]s.release_node TO %[2]s", s.schema, role)
+	err := s.db.QueryRowContext(ctx, "SELECT pg_catalog.quote_ident(current_user)").Scan(&role)
+	return fmt.Sprintf("GRANT USAGE ON SCHEMA %[1]s TO %[2]s; GRANT EXECUTE ON FUNCTION %[1]s.claim_node, %[1]s.renew_node, %[1]s.release_node TO %[2]s", s.schema, role), err == nil
 }
 
 // checkGrants returns an error if the role can claim a number, but can't renew or release it:
@@ -92,13 +97,14 @@ func (s *Store) checkGrants(ctx context.Context, p nodelease.Pool) error {
 	var denied sql.Null[string]
 	err := s.call(ctx, p, "read the privileges for a claim",
 		// Without claim_node, the claim has the better error.
-		`SELECT CASE WHEN NOT pg_catalog.bool_or(p.proname = 'claim_node') THEN pg_catalog.string_agg(DISTINCT p.proname::text, ' and ') END
+		`SELECT CASE WHEN NOT pg_catalog.bool_or(p.proname = 'claim_node') THEN pg_catalog.string_agg(DISTINCT p.proname::pg_catalog.text, ' and ') END
 			FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 			WHERE '"' || n.nspname || '"' = '%s' AND p.proname IN ('claim_node', 'renew_node', 'release_node') AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE')`,
 		nil, []any{&denied})
 	if err != nil || !denied.Valid {
 		return err
 	}
+	remedy, _ := s.grants(ctx)
 	return fmt.Errorf("pglease: claim a number of pool %q: this role can't execute %s of schema %q, which a claim needs later; as the owner of the schema, run %s: %w",
-		p.Name, denied.V, s.schema, s.grants(ctx), nodelease.ErrMisconfigured)
+		p.Name, denied.V, s.schema, remedy, nodelease.ErrMisconfigured)
 }

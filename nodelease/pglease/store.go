@@ -122,7 +122,8 @@ func (s *Store) up(ctx context.Context) error {
 	}
 	err := migrations.Up(ctx, s.db, config)
 	if pgerror.State(err) == pgerror.InsufficientPrivilege {
-		return fmt.Errorf("%w; or run sortkey migrate up as the owner of the database, and then %s: %w", err, s.grants(ctx), nodelease.ErrMisconfigured)
+		remedy, _ := s.grants(ctx)
+		return fmt.Errorf("%w; or run sortkey migrate up as the owner of the database, and then %s: %w", err, remedy, nodelease.ErrMisconfigured)
 	}
 	return err
 }
@@ -139,7 +140,7 @@ func (s *Store) claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	err := s.call(ctx, p, "claim a number",
 		// The casts are for drivers that send all numbers as bigint and ranges as text.
 		`SELECT number, term, after, until, time_ms, held_count, reserved_count, ahead_count, frees_ms, lowest_mark, reservations, skewed
-			FROM %s.claim_node($1::text, $2::integer, $3::text, $4::text::int4multirange, $5::text, $6::bigint, $7::bigint, $8::bigint, $9::bigint)`,
+			FROM %s.claim_node($1::pg_catalog.text, $2::integer, $3::pg_catalog.text, $4::pg_catalog.text::pg_catalog.int4multirange, $5::pg_catalog.text, $6::bigint, $7::bigint, $8::bigint, $9::bigint)`,
 		[]any{p.Name, p.Size, p.Layout, multirange(p.Reserved), r.Holder, milliseconds(r.TTL), r.Now, r.Until, maxSkew(r)},
 		[]any{&number, &term, &after, &until, &now, &held, &reserved, &ahead, &frees, &highWaterMark, &reservations, &rejected})
 	if err != nil {
@@ -175,7 +176,7 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 	var holder sql.Null[string]
 	err := s.call(ctx, p, fmt.Sprintf("renew number %d", c.Number),
 		`SELECT renewed, after, until, time_ms, present_term, present_holder, skewed
-			FROM %s.renew_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::bigint, $7::bigint, $8::bigint, $9::text, $10::text::text[])`,
+			FROM %s.renew_node($1::pg_catalog.text, $2::integer, $3::bigint, $4::pg_catalog.text, $5::bigint, $6::bigint, $7::bigint, $8::bigint, $9::pg_catalog.text, $10::pg_catalog.text::pg_catalog.text[])`,
 		[]any{p.Name, c.Number, c.Term, c.Holder, milliseconds(r.TTL), r.Until, r.Now, maxSkew(r), r.Nonce, nonces(c)},
 		[]any{&renewed, &after, &until, &now, &term, &holder, &rejected})
 	if err != nil {
@@ -206,7 +207,7 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim, highWaterMark int64) error {
 	var released bool // false if the term was over already
 	return s.call(ctx, p, fmt.Sprintf("release number %d", c.Number),
-		`SELECT %s.release_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::text::text[])`,
+		`SELECT %s.release_node($1::pg_catalog.text, $2::integer, $3::bigint, $4::pg_catalog.text, $5::bigint, $6::pg_catalog.text::pg_catalog.text[])`,
 		[]any{p.Name, c.Number, c.Term, c.Holder, highWaterMark, nonces(c)},
 		[]any{&released})
 }
