@@ -98,7 +98,7 @@ type made struct {
 	rows reflect.Value // the statement's, because RETURNING * empties its slice
 	ids  [][]any       // per key and row: the generated ID, which a hook may replace, or nil
 
-	given         map[string]clause.Clause // of an upsert, before the plugin changed them
+	given map[string]clause.Clause // of an upsert, before the plugin changed them
 
 	saved         savedRows
 	isAssociation bool // the statement saves an association of another one

@@ -189,7 +189,9 @@ func (k *Kind) sharedAssociations(t *testing.T, g *database) {
 	for i, save := range []func(people []*person) error{
 		func(people []*person) error { return g.Create(people).Error },
 		func(people []*person) error { return g.Save(people).Error },
-		func(people []*person) error { return g.Session(&gorm.Session{FullSaveAssociations: true}).Save(people).Error },
+		func(people []*person) error {
+			return g.Session(&gorm.Session{FullSaveAssociations: true}).Save(people).Error
+		},
 		func(people []*person) error {
 			boss := newPerson(fields{Name: "boss"})
 			boss.Team = people
