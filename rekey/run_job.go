@@ -313,6 +313,10 @@ func (j *job) retry(ctx context.Context, a action, f func(attempt int) error) er
 
 // holder describes the oldest other transaction that holds a lock on one of the tables.
 func (j *job) holder(ctx context.Context) string {
+	// In a transaction, the server reads pg_stat_activity once.
+	if _, err := j.conn.ExecContext(ctx, "SELECT pg_catalog.pg_stat_clear_snapshot()"); err != nil {
+		return "another transaction holds a lock"
+	}
 	holders, err := texts(ctx, j.conn, query("holder", nil), pgArray(j.state.job.Tables))
 	if err != nil || len(holders) == 0 {
 		return "another transaction holds a lock"

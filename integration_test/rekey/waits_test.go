@@ -101,20 +101,30 @@ func TestOppositeOrders(t *testing.T) {
 	})
 }
 
-// A step that waits for a lock, and its error, name the session that holds the lock. pg_cancel_backend
+// A step that waits for a lock, and its error, name the session that holds the lock then. pg_cancel_backend
 // ends a step, also one that waits.
 func TestHolders(t *testing.T) {
 	oneJob(t, events(100), eventsSpec, func(t *testing.T, j *job) {
 		holder := j.hold("SELECT count(*) FROM events")
-		session := fmt.Sprintf("session %d (a report, idle in transaction) has ", holder.conn.PgConn().PID())
-		waiting := ""
-		err := j.try(t.Context(), rekey.StepExpand, rekey.Options{LockWait: 8 * time.Second, Progress: func(p rekey.Progress) { waiting = p.Waiting }})
-		const lock = "a lock on public.events in a transaction since "
-		wantError(t, "expand", err, rekey.ErrLocked, session+lock)
-		if !strings.HasPrefix(waiting, session+lock) {
-			t.Errorf("expected to wait for %q, got %q", session+lock, waiting)
+		named := func(s *session) string {
+			return fmt.Sprintf("session %d (a report, idle in transaction) has ", s.conn.PgConn().PID())
 		}
-		holder.do("ROLLBACK")
+		first := named(holder)
+		waiting := ""
+		var next *session
+		err := j.try(t.Context(), rekey.StepExpand, rekey.Options{LockWait: 8 * time.Second, Progress: func(p rekey.Progress) {
+			if waiting != "" || p.Waiting == "" {
+				return
+			}
+			waiting, next = p.Waiting, j.hold("SELECT count(*) FROM events")
+			holder.do("ROLLBACK")
+		}})
+		const lock = "a lock on public.events in a transaction since "
+		if next == nil || !strings.HasPrefix(waiting, first+lock) {
+			t.Fatalf("expected to wait for %q, got %q", first+lock, waiting)
+		}
+		wantError(t, "expand", err, rekey.ErrLocked, named(next)+lock)
+		next.do("ROLLBACK")
 		j.canceled(rekey.StepExpand, "^LOCK TABLE .* ACCESS EXCLUSIVE")
 		j.run(rekey.StepExpand)
 		j.canceled(rekey.StepBackfill, "^CREATE INDEX")
