@@ -14,6 +14,9 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 		m.checkTable(r)
 	}
 	m.checkPartitions()
+	if err := m.checkDomains(ctx, db); err != nil {
+		return err
+	}
 	for _, k := range m.keys {
 		m.checkKey(k)
 	}
@@ -168,6 +171,27 @@ func (m *model) checkTable(r *relation) {
 			m.problem(c.String(), "is a reference and an identity column", "drop the identity")
 		}
 	}
+}
+
+// checkDomains looks for domains that refuse NULL. The server checks a domain before the triggers of
+// rekey, which fill the column that a program leaves out.
+func (m *model) checkDomains(ctx context.Context, db querier) error {
+	for _, r := range m.relations {
+		for _, c := range r.columns {
+			if !c.Domain {
+				continue
+			}
+			failure, err := try(ctx, db, "SELECT NULL::"+c.Type)
+			if err != nil {
+				return err
+			}
+			if failure != nil {
+				m.problem(c.String(), "has the domain %s, which refuses NULL before a trigger can set the key: %v",
+					"run ALTER TABLE "+r.Name+" ALTER "+c.Quoted+" TYPE "+c.Stored+", ALTER "+c.Quoted+" SET NOT NULL, or let the domain accept NULL, and give the column the constraint", c.Type, failure)
+			}
+		}
+	}
+	return nil
 }
 
 func (m *model) checkKey(k *key) {

@@ -65,6 +65,7 @@ type column struct {
 	Equal     bool   // texts that differ can be equal
 	Base      string // pg_type.typname without domains
 	Domain    bool
+	Stored    string // Type without domains
 	NotNull   bool
 	NotNullAs *notNull
 	Identity  string

@@ -71,6 +71,7 @@ const withoutTimes = "ALTER TABLE shop.orders ALTER created_at DROP NOT NULL; UP
 
 var acceptances = []finding{
 	{name: "valid reference", spec: loose},
+	{name: "domain that accepts NULL", change: "CREATE DOMAIN shop.k AS bigint CHECK (VALUE > 0); ALTER TABLE shop.orders ALTER customer_id TYPE shop.k", steps: true},
 	{name: "reserved Node", change: "SELECT sortkey.reserve_node('snowflake', 100, 'defaults of this database')"},
 	{name: "one Node for two keys", spec: func(s *rekey.Spec) { s.Keys[1].Node = s.Keys[0].Node }},
 	{name: "names like parts of definitions", change: `CREATE TABLE shop."a (old) USING x" (id bigint DEFAULT 1 PRIMARY KEY, "x REFERENCES y)" bigint REFERENCES shop.customers ON DELETE CASCADE); CREATE INDEX "b USING c" ON shop."a (old) USING x" ("x REFERENCES y)")`, steps: true},
@@ -110,6 +111,10 @@ var acceptances = []finding{
 var refusals = []finding{
 	{name: "no table", spec: only(func(k *rekey.Key) { k.Table = "shop.nobody" }), want: []string{"shop.nobody"}},
 	{name: "view", change: "CREATE VIEW shop.v AS TABLE shop.customers", spec: func(s *rekey.Spec) { s.Keys = []rekey.Key{s.Keys[0]}; s.Keys[0].Table = "shop.v" }, want: []string{"shop.v", "view"}},
+	{name: "domain that refuses NULL", change: "CREATE DOMAIN shop.k AS bigint NOT NULL; ALTER TABLE shop.orders ALTER customer_id TYPE shop.k", want: []string{"column shop.orders.customer_id has the domain shop.k, which refuses NULL"}, remedy: true},
+	{name: "domain over one that refuses NULL", change: "CREATE DOMAIN shop.k AS bigint NOT NULL; CREATE DOMAIN shop.of AS shop.k CHECK (VALUE > 0); ALTER TABLE shop.orders ALTER customer_id TYPE shop.of", want: []string{"has the domain shop.of, which refuses NULL"}, remedy: true},
+	{name: "domain whose CHECK refuses NULL", change: "CREATE DOMAIN shop.k AS varchar(40) CHECK (VALUE IS NOT NULL); CREATE TABLE shop.t (id shop.k DEFAULT 'x' PRIMARY KEY)",
+		spec: first(rekey.Key{Table: "shop.t", Format: rekey.Snowflake, Node: 100, BackfillNode: 101, Times: started}), want: []string{"column shop.t.id has the domain shop.k, which refuses NULL", "ALTER id TYPE character varying(40)"}, remedy: true},
 	{name: "no primary key", change: "CREATE TABLE shop.t (id bigint, created_at timestamptz)", spec: func(s *rekey.Spec) { s.Keys[0].Table = "shop.t" }, want: []string{"table shop.t has no primary key"}},
 	{name: "composite primary key", change: "CREATE TABLE shop.t (a bigint, b bigint, created_at timestamptz, PRIMARY KEY (a, b))",
 		spec: func(s *rekey.Spec) { s.Keys[0].Table = "shop.t" }, want: []string{"shop.t", "2 columns"}},

@@ -121,7 +121,7 @@ SELECT s.stxrelid::bigint AS "Table", pg_catalog.format('%I.%I', n.nspname, s.st
 {{/* The columns of a table, whose name is the parameter of the template. */}}
 {{define "columns" -}}
 SELECT a.attnum AS "Num", a.attname AS "Name", pg_catalog.quote_ident(a.attname) AS "Quoted",
-    pg_catalog.format_type(a.atttypid, a.atttypmod) AS "Type", coalesce(l.collnamespace::regnamespace || '.' || pg_catalog.quote_ident(l.collname), '') AS "Collation", NOT coalesce(l.collisdeterministic, true) AS "Equal", b.typname AS "Base", t.typtype = 'd' AS "Domain", a.attnotnull AS "NotNull", a.attidentity AS "Identity", a.attgenerated AS "Generated",
+    pg_catalog.format_type(a.atttypid, a.atttypmod) AS "Type", coalesce(l.collnamespace::regnamespace || '.' || pg_catalog.quote_ident(l.collname), '') AS "Collation", NOT coalesce(l.collisdeterministic, true) AS "Equal", b.typname AS "Base", t.typtype = 'd' AS "Domain", pg_catalog.format_type(b.oid, CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END) AS "Stored", a.attnotnull AS "NotNull", a.attidentity AS "Identity", a.attgenerated AS "Generated",
     coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), '') AS "Default",
     (SELECT row_to_json(y) FROM (SELECT pg_catalog.quote_ident(k.conname) AS "Name", k.convalidated AS "Valid", k.connoinherit AS "NoInherit",
     coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "Comment"
