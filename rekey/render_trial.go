@@ -8,7 +8,8 @@ import (
 
 // A trial runs the swap of a group of tables in a transaction that it rolls back. In each table with
 // triggers, it updates a row, and inserts and deletes a copy of a row, first with the old keys and
-// then with the new ones.
+// then with the new ones. It also inserts a copy without a key, as programs do that leave the key to the
+// database: a trigger that sets the key would go on with old ones.
 
 // tryBefore and tryAfter begin the statements before and after the swap: what fails with the new
 // keys must fail with the old keys, too.
@@ -16,6 +17,9 @@ const (
 	tryBefore = "/* with the old keys */ "
 	tryAfter  = "/* with the new keys */ "
 )
+
+// setsKey is the SQLSTATE of a trial in which a trigger sets the key that a program leaves out.
+const setsKey = "RK001"
 
 // tryTimeouts is the duration of a statement of a trial, in Options.LockTimeouts. Programs wait
 // for it.
@@ -41,6 +45,7 @@ func (m *model) trial(g group) []string {
 func (m *model) tries(r *relation, swapped bool) (list []string) {
 	columns, copied, from := slices.Clone(r.settable), slices.Clone(r.settable), "FROM ONLY "+r.Name
 	var key, value []string
+	var root *column
 	for _, c := range r.columns {
 		if !c.root {
 			columns = append(columns, c.Quoted)
@@ -51,11 +56,11 @@ func (m *model) tries(r *relation, swapped bool) (list []string) {
 		if swapped {
 			name = c.Quoted
 		}
-		key, value = []string{name}, []string{c.key.newDefault()}
+		key, value, root = []string{name}, []string{c.key.newDefault()}, c
 		from += " ORDER BY " + name + " DESC"
 	}
 	run := func(statements string) {
-		list = append(list, "DO "+body("\n#variable_conflict use_column\nDECLARE\n    copy tid;\nBEGIN"+statements+"\n    SET CONSTRAINTS ALL IMMEDIATE;\nEND\n"))
+		list = append(list, "DO "+body("\n#variable_conflict use_column\nDECLARE\n    copy tid;\n    given text;\n    other boolean;\nBEGIN"+statements+"\n    SET CONSTRAINTS ALL IMMEDIATE;\nEND\n"))
 	}
 	if len(columns) > 0 {
 		run(fmt.Sprintf("\n    UPDATE ONLY %s SET %s WHERE ctid = (SELECT ctid %s LIMIT 1);", r.Name, strings.Join(each(columns, func(c string) string { return c + " = " + c }), ", "), from))
@@ -78,7 +83,15 @@ func (m *model) tries(r *relation, swapped bool) (list []string) {
 			drop("DROP INDEX IF EXISTS " + r.Schema + "." + name)
 		}
 	}
-	run(query("trial copy", values{"drops": unique.String(), "table": r.Name, "from": from, "columns": append(slices.Clone(copied), key...),
-		"values": append(each(copied, func(c string) string { return "x." + c }), value...)}))
+	v := values{"drops": unique.String(), "table": r.Name, "from": from, "columns": append(slices.Clone(copied), key...),
+		"values": append(each(copied, func(c string) string { return "x." + c }), value...)}
+	run(query("trial copy", v))
+	if root != nil {
+		v["columns"], v["values"], v["key"], v["time"] = copied, each(copied, func(c string) string { return "x." + c }), root.Quoted, ""
+		if swapped {
+			v["time"], v["format"], v["code"] = root.key.format.time, string(root.key.Format), setsKey
+		}
+		run(query("trial without a key", v))
+	}
 	return list
 }

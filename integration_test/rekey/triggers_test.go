@@ -204,6 +204,8 @@ func TestTrial(t *testing.T) {
 		{"a wide column", triggerOn("films", "AFTER INSERT", "INSERT INTO seen VALUES (NEW.id)"), "", ""},
 		{"a type of a column", triggerOn("copies", "BEFORE INSERT OR UPDATE", "DECLARE f public.copies.film_id%TYPE := NEW.film_id; PERFORM f"), "", ""},
 		{"a new row of the table that it refers to", triggerOn("copies", "BEFORE INSERT", "INSERT INTO public.films (title) VALUES ('of ' || NEW.id) RETURNING id INTO NEW.film_id"), "", ""},
+		{"a key", triggerOn("films", "BEFORE INSERT", "NEW.id := nextval('public.films_id_seq')"), "a trigger on public.films sets the key that a program leaves out to 2", triggerOn("films", "BEFORE INSERT", "NULL")},
+		{"a key of the new format", triggerOn("copies", "BEFORE INSERT", "IF pg_typeof(NEW.id) = 'bigint'::regtype THEN NEW.id := sortkey.next_snowflake(9); END IF"), "", ""},
 		{"rows that never change", triggerOn("copies", "BEFORE UPDATE OR DELETE", "RAISE EXCEPTION 'rows never change'"), "", ""},
 		{"no rows", triggerOn("films", "BEFORE INSERT OR UPDATE", "DECLARE f integer := NEW.id; PERFORM f") + "TRUNCATE films, copies, shelves", outOfRange, "DROP TRIGGER t ON films"},
 	} {
@@ -224,4 +226,33 @@ func TestTrial(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A trigger that sets the key of a table without a default would go on with old keys. Without it, the
+// triggers of rekey set both keys until cleanup.
+func TestTriggerSetsKey(t *testing.T) {
+	const tables = `CREATE SEQUENCE numbers; CREATE TABLE invoices (id bigint PRIMARY KEY, total integer);
+		CREATE FUNCTION set_id() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id IS NULL THEN NEW.id := nextval('public.numbers'); END IF; RETURN NEW; END $$;
+		CREATE TRIGGER set_id BEFORE INSERT ON invoices FOR EACH ROW EXECUTE FUNCTION set_id();
+		INSERT INTO invoices (total) SELECT n FROM generate_series(1, 10) n`
+	spec := rekey.Spec{Keys: []rekey.Key{{Table: "invoices", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: started, OldKey: "nextval('public.numbers')"}}}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		old, fresh := j.both()
+		insert := func(sessions ...*session) {
+			t.Helper()
+			for _, s := range sessions {
+				s.do("INSERT INTO invoices (total) VALUES (1)")
+			}
+		}
+		j.run(steps[:2]...)
+		j.fails(rekey.StepValidate, rekey.ErrInconsistent, "a trigger on public.invoices sets the key that a program leaves out to ", "which is no snowflake of now; let it leave the key alone")
+		j.do("CREATE OR REPLACE FUNCTION set_id() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'")
+		j.run(rekey.StepValidate)
+		insert(old, fresh)
+		j.run(rekey.StepContract)
+		insert(old, fresh)
+		j.run(rekey.StepCleanup)
+		want(t, "invoices with a Snowflake of now", j.one("SELECT count(*) FROM invoices WHERE sortkey.snowflake_node(id) = 1 AND sortkey.snowflake_time(id) > now() - interval '1 day'"), "4")
+		old.fails(notNullViolation, "INSERT INTO invoices (total) VALUES (1)")
+	})
 }

@@ -269,7 +269,16 @@ SELECT DISTINCT {{template "identity"}} || ' uses sequence ' || d.refobjid::regc
 {{- end}}
 
 {{/* Inserts and deletes a copy of a row in a trial. */}}
-{{define "trial copy"}}{{.drops}}
-    INSERT INTO {{.table}} ({{join .columns ", "}})
-        SELECT {{join .values ", "}} FROM (SELECT) one LEFT JOIN (SELECT * {{.from}} LIMIT 1) x ON true RETURNING ctid INTO copy;
+{{define "trial copy"}}{{template "trial insert" .}} RETURNING ctid INTO copy;
     DELETE FROM ONLY {{.table}} WHERE ctid = copy;{{end}}
+
+{{define "trial insert"}}{{.drops}}
+    INSERT INTO {{.table}}{{if .columns}} ({{join .columns ", "}})
+        SELECT {{join .values ", "}} FROM (SELECT) one LEFT JOIN (SELECT * {{.from}} LIMIT 1) x ON true{{else}} DEFAULT VALUES{{end}}
+{{- end}}
+
+{{/* Inserts a copy of a row without a key in a trial, and compares the time of the key that it gets. */}}
+{{define "trial without a key"}}{{template "trial insert" .}}{{if .time}} RETURNING {{.key}}::text, coalesce({{.time}}({{.key}}) NOT BETWEEN clock_timestamp() - interval '1 day' AND clock_timestamp() + interval '1 day', true) INTO given, other;
+    IF other THEN
+        RAISE EXCEPTION USING ERRCODE = '{{.code}}', MESSAGE = {{literal (print "a trigger on " .table " sets the key that a program leaves out to ")}} || coalesce(given, 'NULL') || {{literal (print ", which is no " .format " of now")}};
+    END IF;{{else}};{{end}}{{end}}

@@ -776,6 +776,8 @@ SET LOCAL search_path = public, pg_temp;
 #variable_conflict use_column
 DECLARE
     copy tid;
+    given text;
+    other boolean;
 BEGIN
     UPDATE ONLY public.orders SET created_at = created_at, total = total, customer_id = customer_id WHERE ctid = (SELECT ctid FROM ONLY public.orders ORDER BY rekey_id DESC LIMIT 1);
     SET CONSTRAINTS ALL IMMEDIATE;
@@ -785,6 +787,8 @@ $rekey$;
 #variable_conflict use_column
 DECLARE
     copy tid;
+    given text;
+    other boolean;
 BEGIN
     BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
     BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
@@ -796,10 +800,28 @@ BEGIN
     SET CONSTRAINTS ALL IMMEDIATE;
 END
 $rekey$;
+/* with the old keys */ DO $rekey$
+#variable_conflict use_column
+DECLARE
+    copy tid;
+    given text;
+    other boolean;
+BEGIN
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    INSERT INTO public.orders (created_at, total, customer_id, rekey_customer_id)
+        SELECT x.created_at, x.total, x.customer_id, x.rekey_customer_id FROM (SELECT) one LEFT JOIN (SELECT * FROM ONLY public.orders ORDER BY rekey_id DESC LIMIT 1) x ON true;
+    SET CONSTRAINTS ALL IMMEDIATE;
+END
+$rekey$;
 /* with the new keys */ DO $rekey$
 #variable_conflict use_column
 DECLARE
     copy tid;
+    given text;
+    other boolean;
 BEGIN
     UPDATE ONLY public.orders SET created_at = created_at, total = total, customer_id = customer_id WHERE ctid = (SELECT ctid FROM ONLY public.orders ORDER BY id DESC LIMIT 1);
     SET CONSTRAINTS ALL IMMEDIATE;
@@ -809,6 +831,8 @@ $rekey$;
 #variable_conflict use_column
 DECLARE
     copy tid;
+    given text;
+    other boolean;
 BEGIN
     BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
     BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
@@ -817,6 +841,25 @@ BEGIN
     INSERT INTO public.orders (created_at, total, customer_id, rekey_customer_id, id)
         SELECT x.created_at, x.total, x.customer_id, x.rekey_customer_id, sortkey.next_snowflake(20) FROM (SELECT) one LEFT JOIN (SELECT * FROM ONLY public.orders ORDER BY id DESC LIMIT 1) x ON true RETURNING ctid INTO copy;
     DELETE FROM ONLY public.orders WHERE ctid = copy;
+    SET CONSTRAINTS ALL IMMEDIATE;
+END
+$rekey$;
+/* with the new keys */ DO $rekey$
+#variable_conflict use_column
+DECLARE
+    copy tid;
+    given text;
+    other boolean;
+BEGIN
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    INSERT INTO public.orders (created_at, total, customer_id, rekey_customer_id)
+        SELECT x.created_at, x.total, x.customer_id, x.rekey_customer_id FROM (SELECT) one LEFT JOIN (SELECT * FROM ONLY public.orders ORDER BY id DESC LIMIT 1) x ON true RETURNING id::text, coalesce(sortkey.snowflake_time(id) NOT BETWEEN clock_timestamp() - interval '1 day' AND clock_timestamp() + interval '1 day', true) INTO given, other;
+    IF other THEN
+        RAISE EXCEPTION USING ERRCODE = 'RK001', MESSAGE = 'a trigger on public.orders sets the key that a program leaves out to ' || coalesce(given, 'NULL') || ', which is no snowflake of now';
+    END IF;
     SET CONSTRAINTS ALL IMMEDIATE;
 END
 $rekey$;
@@ -879,6 +922,8 @@ SET LOCAL search_path = public, pg_temp;
 #variable_conflict use_column
 DECLARE
     copy tid;
+    given text;
+    other boolean;
 BEGIN
     UPDATE ONLY public.orders SET created_at = created_at, total = total, customer_id = customer_id WHERE ctid = (SELECT ctid FROM ONLY public.orders ORDER BY rekey_id DESC LIMIT 1);
     SET CONSTRAINTS ALL IMMEDIATE;
@@ -888,6 +933,8 @@ $rekey$;
 #variable_conflict use_column
 DECLARE
     copy tid;
+    given text;
+    other boolean;
 BEGIN
     BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
     BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
@@ -899,10 +946,28 @@ BEGIN
     SET CONSTRAINTS ALL IMMEDIATE;
 END
 $rekey$;
+/* with the old keys */ DO $rekey$
+#variable_conflict use_column
+DECLARE
+    copy tid;
+    given text;
+    other boolean;
+BEGIN
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    INSERT INTO public.orders (created_at, total, customer_id, rekey_customer_id)
+        SELECT x.created_at, x.total, x.customer_id, x.rekey_customer_id FROM (SELECT) one LEFT JOIN (SELECT * FROM ONLY public.orders ORDER BY rekey_id DESC LIMIT 1) x ON true;
+    SET CONSTRAINTS ALL IMMEDIATE;
+END
+$rekey$;
 /* with the new keys */ DO $rekey$
 #variable_conflict use_column
 DECLARE
     copy tid;
+    given text;
+    other boolean;
 BEGIN
     UPDATE ONLY public.orders SET created_at = created_at, total = total, customer_id = customer_id WHERE ctid = (SELECT ctid FROM ONLY public.orders ORDER BY id DESC LIMIT 1);
     SET CONSTRAINTS ALL IMMEDIATE;
@@ -912,6 +977,8 @@ $rekey$;
 #variable_conflict use_column
 DECLARE
     copy tid;
+    given text;
+    other boolean;
 BEGIN
     BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
     BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
@@ -920,6 +987,25 @@ BEGIN
     INSERT INTO public.orders (created_at, total, customer_id, rekey_customer_id, id)
         SELECT x.created_at, x.total, x.customer_id, x.rekey_customer_id, sortkey.next_snowflake(20) FROM (SELECT) one LEFT JOIN (SELECT * FROM ONLY public.orders ORDER BY id DESC LIMIT 1) x ON true RETURNING ctid INTO copy;
     DELETE FROM ONLY public.orders WHERE ctid = copy;
+    SET CONSTRAINTS ALL IMMEDIATE;
+END
+$rekey$;
+/* with the new keys */ DO $rekey$
+#variable_conflict use_column
+DECLARE
+    copy tid;
+    given text;
+    other boolean;
+BEGIN
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    BEGIN DROP INDEX IF EXISTS public.rekey_orders_once; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END;
+    INSERT INTO public.orders (created_at, total, customer_id, rekey_customer_id)
+        SELECT x.created_at, x.total, x.customer_id, x.rekey_customer_id FROM (SELECT) one LEFT JOIN (SELECT * FROM ONLY public.orders ORDER BY id DESC LIMIT 1) x ON true RETURNING id::text, coalesce(sortkey.snowflake_time(id) NOT BETWEEN clock_timestamp() - interval '1 day' AND clock_timestamp() + interval '1 day', true) INTO given, other;
+    IF other THEN
+        RAISE EXCEPTION USING ERRCODE = 'RK001', MESSAGE = 'a trigger on public.orders sets the key that a program leaves out to ' || coalesce(given, 'NULL') || ', which is no snowflake of now';
+    END IF;
     SET CONSTRAINTS ALL IMMEDIATE;
 END
 $rekey$;
