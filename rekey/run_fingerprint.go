@@ -44,8 +44,13 @@ func without(lines []string, prefix string) []string {
 func changes(then, now []string) (findings []string) {
 	find := func(what string, list, other []string, kinds ...string) {
 		for _, line := range list {
-			if kind, _, _ := strings.Cut(line, " "); slices.Contains(kinds, kind) && !slices.Contains(other, line) {
-				findings = append(findings, what+" since expand: "+line)
+			kind, _, _ := strings.Cut(line, " ")
+			if !slices.Contains(kinds, kind) || slices.Contains(other, line) {
+				continue
+			}
+			findings = append(findings, what+" since expand: "+line)
+			if object, _, _ := strings.Cut(line, ": "); kind == "index" { // new ones aren't listed below
+				findings = append(findings, each(filter(other, func(s string) bool { return strings.HasPrefix(s, object+": ") }), func(s string) string { return "new since expand: " + s })...)
 			}
 		}
 	}

@@ -40,6 +40,7 @@ func testChanges(t *testing.T, j *job, step rekey.Step) {
 		{"dropped trigger", "DROP TRIGGER was ON copies", "", "", ""},
 		{"foreign key", "ALTER TABLE copies DROP CONSTRAINT copies_film_id_fkey", "gone since expand: constraint copies_film_id_fkey of public.copies", "ALTER TABLE copies ADD CONSTRAINT copies_film_id_fkey FOREIGN KEY (film_id) REFERENCES films", ""},
 		{"index", "DROP INDEX copies_of_film", "gone since expand: index copies_of_film", "CREATE INDEX copies_of_film ON copies (film_id)", ""},
+		{"index of the same name", "DROP INDEX copies_of_film; CREATE INDEX copies_of_film ON copies (film_id, no)", "new since expand: index copies_of_film: CREATE INDEX copies_of_film ON public.copies USING btree (film_id, no)", "DROP INDEX copies_of_film; CREATE INDEX copies_of_film ON copies (film_id)", ""},
 		{"index on another column", "CREATE INDEX by_number ON copies (no)", "", "", ""},
 		{"policy", "ALTER TABLE films ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON films USING (title <> '')", "new since expand: policy p of public.films", "DROP POLICY p ON films; ALTER TABLE films DISABLE ROW LEVEL SECURITY", ""},
 		{"row security", "ALTER TABLE films ENABLE ROW LEVEL SECURITY", "new since expand: owner and row security of table public.films: ", "ALTER TABLE films DISABLE ROW LEVEL SECURITY", ""},
