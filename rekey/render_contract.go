@@ -83,7 +83,7 @@ func (m *model) contract(groups []group, o Options) []action {
 	step := plan{step: StepContract}
 	if len(m.relations) > 0 {
 		step.add(kindCheck, compareKeys, m.rowChecks()...)
-		step.add(kindCheck, "look for new objects on the columns", m.dependentCheck(false), m.schemaCheck(), m.publicationCheck())
+		step.add(kindCheck, newObjects, m.dependentCheck(false), inheritance(m.relations...), m.schemaCheck(), m.publicationCheck())
 	}
 	if sql := m.privilegeChecks(o); len(sql) > 0 {
 		step.add(kindCheck, "check the privileges", sql...)
@@ -93,7 +93,7 @@ func (m *model) contract(groups []group, o Options) []action {
 	}
 	for _, g := range groups {
 		a := step.add(kindSwap, "exchange the columns of "+strings.Join(relationNames(g.tables), ", "), m.swap(g, true)...)
-		a.Objects, a.Check = g.objects(m), m.readers(g)
+		a.Objects, a.Check = g.objects(m), m.exchanged(g)
 	}
 	for _, k := range m.stayed() {
 		step.add(kindSwap, "replace the default of "+k.root.rel.Name+"."+k.root.Quoted, append(lock(allPrograms, k.root.rel.Name), k.replaceDefault()...)...).Objects = k.objects()
@@ -107,14 +107,14 @@ func (m *model) undo(groups []group) []action {
 	step := plan{step: StepUndo}
 	if len(m.relations) > 0 {
 		swapped(m.relations, func() { step.add(kindCheck, compareKeys, m.rowChecks()...) })
-		step.add(kindCheck, "look for new objects on the columns", m.dependentCheck(true))
+		step.add(kindCheck, newObjects, m.dependentCheck(true), inheritance(m.relations...))
 	}
 	for _, k := range slices.Backward(m.stayed()) {
 		step.add(kindSwap, "restore the default of "+k.root.rel.Name+"."+k.root.Quoted, append(lock(allPrograms, k.root.rel.Name), k.restoreDefault()...)...).Objects = k.objects()
 	}
 	for _, g := range slices.Backward(groups) {
 		a := step.add(kindSwap, "give the old columns of "+strings.Join(relationNames(g.tables), ", ")+" their names", m.swap(g, false)...)
-		a.Objects, a.Check = g.objects(m), m.readers(g)
+		a.Objects, a.Check = g.objects(m), m.exchanged(g)
 	}
 	return step.list
 }
@@ -166,6 +166,20 @@ func (m *model) readers(g group) string {
 		return ""
 	}
 	return query("readers", values{"views": sqlNames(each(g.views, func(v *view) string { return v.Name })), "columns": m.columnNames(func(c *column) string { return c.fresh })})
+}
+
+// inheritance renders a query for tables that inherit from tables, or from which they inherit.
+func inheritance(tables ...*relation) string {
+	return query("inheritance", sqlNames(relationNames(tables)))
+}
+
+// exchanged renders a query whose rows are findings after the swap of a group.
+func (m *model) exchanged(g group) string {
+	list := []string{inheritance(g.tables...)}
+	if readers := m.readers(g); readers != "" {
+		list = append(list, readers)
+	}
+	return strings.Join(list, "\nUNION ALL ")
 }
 
 // stayed returns the keys whose columns stay, and whose default changes.

@@ -13,7 +13,7 @@ import (
 func (m *model) cleanup(o Options) []action {
 	step := plan{step: StepCleanup}
 	if len(m.relations) > 0 {
-		step.add(kindCheck, "look for new objects on the columns", m.dependentCheck(true), m.schemaCheck(), m.viewUsers(), m.sequenceUses(), m.publicationCheck())
+		step.add(kindCheck, newObjects, m.dependentCheck(true), inheritance(m.relations...), m.schemaCheck(), m.viewUsers(), m.sequenceUses(), m.publicationCheck())
 	}
 	m.dropForeignKeys(&step)
 	for _, group := range m.childrenFirst() {
@@ -21,7 +21,8 @@ func (m *model) cleanup(o Options) []action {
 		for _, r := range group {
 			sql = append(sql, m.dropOld(r)...)
 		}
-		step.add(kindDDL, "drop the old columns of "+strings.Join(relationNames(group), ", "), sql...).Objects = m.objects(group...)
+		a := step.add(kindDDL, "drop the old columns of "+strings.Join(relationNames(group), ", "), sql...)
+		a.Objects, a.Check = m.objects(group...), inheritance(group...)
 	}
 	if len(m.relations) > 0 {
 		for _, v := range reversed(m.jobViews()) {

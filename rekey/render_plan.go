@@ -57,6 +57,9 @@ func (s *plan) add(kind, title string, sql ...string) *action {
 // compareKeys is the title of the check of the rows.
 const compareKeys = "compare the keys of all rows"
 
+// newObjects is the title of the check of the catalog.
+const newObjects = "look for new objects on the columns"
+
 // actions renders the actions of all steps.
 func (m *model) actions(o Options) []action {
 	groups := m.groups()
@@ -241,6 +244,9 @@ func (m *model) expand(o Options) []action {
 
 func (m *model) backfill() []action {
 	step := plan{step: StepBackfill}
+	if len(m.relations) > 0 {
+		step.add(kindCheck, newObjects, inheritance(m.relations...))
+	}
 	var done []*key
 	for _, k := range m.parentsFirst() {
 		r := k.root.rel
@@ -367,6 +373,7 @@ func (m *model) validate(groups []group) []action {
 	if len(m.relations) == 0 {
 		return nil
 	}
+	add(kindCheck, newObjects, inheritance(m.relations...))
 	for _, x := range m.changed {
 		r := m.relation(x.Table)
 		add(kindIndex, "create index "+ident(x.fresh), x.create(r)).Index = r.Schema + "." + ident(x.fresh)

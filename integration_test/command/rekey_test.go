@@ -53,10 +53,10 @@ func TestRekey(t *testing.T) {
 		succeed(t, db, "rekey expand", file)
 		wantFailure(t, sortkey(t, db, "rekey contract"), 2, "contract can't run now; the next step is backfill")
 		done := objects(t, succeed(t, db, "rekey backfill -o json").out)
-		if len(done) != 3 {
+		if len(done) != 4 {
 			t.Fatalf("backfill in JSON: got %v", done)
 		}
-		wantFields(t, done[1], `{"action": "fill keys of public.orders", "step": "backfill"}`)
+		wantFields(t, done[2], `{"action": "fill keys of public.orders", "step": "backfill"}`)
 		if status := objects(t, must(t, db, "rekey status -o json"))[0]; status["next"] != "validate" || status["step"] != "backfill" || status["actions_left"].(float64) < 5 {
 			t.Errorf("status in JSON: got %v", status)
 		}

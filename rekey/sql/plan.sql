@@ -236,6 +236,17 @@ SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'w
     WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' {{.schema}}\.' AND x.object NOT IN ({{.known}})
 {{- end}}
 
+{{/*
+Tables that inherit from a table of the rekey, or from which one inherits. Triggers don't fire for a child, and
+to drop a column drops that of the child.
+*/}}
+{{define "inheritance" -}}
+SELECT format(CASE WHEN p.relkind = 'p' THEN 'table %1$s is a partition of %2$s; run ALTER TABLE %2$s DETACH PARTITION %1$s'
+    WHEN i.inhrelid::regclass::text IN ({{.}}) THEN 'table %1$s inherits from %2$s; run ALTER TABLE %1$s NO INHERIT %2$s'
+    ELSE 'table %1$s inherits from %2$s, and its rows have one key alone; move them to %2$s, and drop it' END, i.inhrelid::regclass, i.inhparent::regclass)
+    FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid::regclass::text IN ({{.}}) OR i.inhparent::regclass::text IN ({{.}})
+{{- end}}
+
 {{/* Views that still read old columns. */}}
 {{define "view check" -}}
 SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after cleanup'

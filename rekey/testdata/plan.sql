@@ -526,6 +526,12 @@ ALTER TABLE public.orders ENABLE ALWAYS TRIGGER "~rekey update";
 CREATE TRIGGER "~rekey delete" BEFORE DELETE ON public.orders FOR EACH ROW EXECUTE FUNCTION rekeyed.fill_1();
 ALTER TABLE public.orders ENABLE ALWAYS TRIGGER "~rekey delete";
 
+-- backfill, check: look for new objects on the columns
+SELECT format(CASE WHEN p.relkind = 'p' THEN 'table %1$s is a partition of %2$s; run ALTER TABLE %2$s DETACH PARTITION %1$s'
+    WHEN i.inhrelid::regclass::text IN ('public.customers', 'public.orders', 'public.log', '') THEN 'table %1$s inherits from %2$s; run ALTER TABLE %1$s NO INHERIT %2$s'
+    ELSE 'table %1$s inherits from %2$s, and its rows have one key alone; move them to %2$s, and drop it' END, i.inhrelid::regclass, i.inhparent::regclass)
+    FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid::regclass::text IN ('public.customers', 'public.orders', 'public.log', '') OR i.inhparent::regclass::text IN ('public.customers', 'public.orders', 'public.log', '');
+
 -- backfill, backfill: fill keys of public.customers
 -- index "", fill &{public.customers 1000 false false}, objects <nil>
 WITH batch AS MATERIALIZED (
@@ -580,6 +586,12 @@ WITH filled AS (
 )
 SELECT count(*) FILTER (WHERE complete) FROM filled;
 SELECT EXISTS (SELECT FROM ONLY public.log t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL);
+
+-- validate, check: look for new objects on the columns
+SELECT format(CASE WHEN p.relkind = 'p' THEN 'table %1$s is a partition of %2$s; run ALTER TABLE %2$s DETACH PARTITION %1$s'
+    WHEN i.inhrelid::regclass::text IN ('public.customers', 'public.orders', 'public.log', '') THEN 'table %1$s inherits from %2$s; run ALTER TABLE %1$s NO INHERIT %2$s'
+    ELSE 'table %1$s inherits from %2$s, and its rows have one key alone; move them to %2$s, and drop it' END, i.inhrelid::regclass, i.inhparent::regclass)
+    FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid::regclass::text IN ('public.customers', 'public.orders', 'public.log', '') OR i.inhparent::regclass::text IN ('public.customers', 'public.orders', 'public.log', '');
 
 -- validate, index: create index rekey_customers_pkey
 -- index "public.rekey_customers_pkey", fill <nil>, objects <nil>
@@ -883,6 +895,10 @@ SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'w
         LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
         WHERE g.tgisinternal IS NOT true AND t.name || ':' || a.attname IN ('public.customers:id', 'public.orders:id', 'public.orders:customer_id', 'public.log:customer_id', '', 'public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '')) x
     WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('');
+SELECT format(CASE WHEN p.relkind = 'p' THEN 'table %1$s is a partition of %2$s; run ALTER TABLE %2$s DETACH PARTITION %1$s'
+    WHEN i.inhrelid::regclass::text IN ('public.customers', 'public.orders', 'public.log', '') THEN 'table %1$s inherits from %2$s; run ALTER TABLE %1$s NO INHERIT %2$s'
+    ELSE 'table %1$s inherits from %2$s, and its rows have one key alone; move them to %2$s, and drop it' END, i.inhrelid::regclass, i.inhparent::regclass)
+    FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid::regclass::text IN ('public.customers', 'public.orders', 'public.log', '') OR i.inhparent::regclass::text IN ('public.customers', 'public.orders', 'public.log', '');
 SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
     FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace
     AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state', '')
@@ -1456,6 +1472,10 @@ SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'w
         LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
         WHERE g.tgisinternal IS NOT true AND t.name || ':' || a.attname IN ('public.customers:id', 'public.orders:id', 'public.orders:customer_id', 'public.log:customer_id', '', 'public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '')) x
     WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('index public.customers_pkey', 'index public.orders_pkey', 'default value for public.customers.id', 'default value for public.customers.rekey_id', 'default value for public.orders.id', 'default value for public.orders.rekey_id', 'default value for public.orders.customer_id', 'default value for public.orders.rekey_customer_id', 'default value for public.log.customer_id', 'default value for public.log.rekey_customer_id', '');
+SELECT format(CASE WHEN p.relkind = 'p' THEN 'table %1$s is a partition of %2$s; run ALTER TABLE %2$s DETACH PARTITION %1$s'
+    WHEN i.inhrelid::regclass::text IN ('public.customers', 'public.orders', 'public.log', '') THEN 'table %1$s inherits from %2$s; run ALTER TABLE %1$s NO INHERIT %2$s'
+    ELSE 'table %1$s inherits from %2$s, and its rows have one key alone; move them to %2$s, and drop it' END, i.inhrelid::regclass, i.inhparent::regclass)
+    FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid::regclass::text IN ('public.customers', 'public.orders', 'public.log', '') OR i.inhparent::regclass::text IN ('public.customers', 'public.orders', 'public.log', '');
 SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema rekeyed; move it to another one with SET SCHEMA'
     FROM pg_class c WHERE c.relnamespace = 'rekeyed'::regnamespace
     AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN ('customers', 'orders', 'log', 'report', 'rekey_pending', 'rekey_claims', 'rekey_state', '')
@@ -1553,6 +1573,10 @@ SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'w
         LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
         WHERE g.tgisinternal IS NOT true AND t.name || ':' || a.attname IN ('public.customers:id', 'public.orders:id', 'public.orders:customer_id', 'public.log:customer_id', '', 'public.customers:rekey_id', 'public.orders:rekey_id', 'public.orders:rekey_customer_id', 'public.log:rekey_customer_id', '')) x
     WHERE x.object !~ '"[ ~]rekey ' AND x.object !~ '(^| )(index [^ ]*\.|)"?rekey_' AND x.object !~ ' rekeyed\.' AND x.object NOT IN ('index public.customers_pkey', 'index public.orders_pkey', 'default value for public.customers.id', 'default value for public.customers.rekey_id', 'default value for public.orders.id', 'default value for public.orders.rekey_id', 'default value for public.orders.customer_id', 'default value for public.orders.rekey_customer_id', 'default value for public.log.customer_id', 'default value for public.log.rekey_customer_id', '');
+SELECT format(CASE WHEN p.relkind = 'p' THEN 'table %1$s is a partition of %2$s; run ALTER TABLE %2$s DETACH PARTITION %1$s'
+    WHEN i.inhrelid::regclass::text IN ('public.customers', 'public.orders', 'public.log', '') THEN 'table %1$s inherits from %2$s; run ALTER TABLE %1$s NO INHERIT %2$s'
+    ELSE 'table %1$s inherits from %2$s, and its rows have one key alone; move them to %2$s, and drop it' END, i.inhrelid::regclass, i.inhparent::regclass)
+    FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid::regclass::text IN ('public.customers', 'public.orders', 'public.log', '') OR i.inhparent::regclass::text IN ('public.customers', 'public.orders', 'public.log', '');
 
 -- undo, swap: give the old columns of public.log their names
 -- index "", fill <nil>, objects &{[public.log] [public.log.customer_id] []}
