@@ -83,7 +83,7 @@ func (m *model) contract(groups []group, o Options) []action {
 	step := plan{step: StepContract}
 	if len(m.relations) > 0 {
 		step.add(kindCheck, compareKeys, m.rowChecks()...)
-		step.add(kindCheck, newObjects, m.dependentCheck(false), inheritance(m.relations...), m.schemaCheck(), m.publicationCheck())
+		step.add(kindCheck, newObjects, m.dependentCheck(StepContract), inheritance(m.relations...), m.schemaCheck(), m.publicationCheck())
 	}
 	if sql := m.privilegeChecks(o); len(sql) > 0 {
 		step.add(kindCheck, "check the privileges", sql...)
@@ -107,7 +107,7 @@ func (m *model) undo(groups []group) []action {
 	step := plan{step: StepUndo}
 	if len(m.relations) > 0 {
 		swapped(m.relations, func() { step.add(kindCheck, compareKeys, m.rowChecks()...) })
-		step.add(kindCheck, newObjects, m.dependentCheck(true), inheritance(m.relations...))
+		step.add(kindCheck, newObjects, m.dependentCheck(StepUndo), inheritance(m.relations...))
 	}
 	for _, k := range slices.Backward(m.stayed()) {
 		step.add(kindSwap, "restore the default of "+k.root.rel.Name+"."+k.root.Quoted, append(lock(allPrograms, k.root.rel.Name), k.restoreDefault()...)...).Objects = k.objects()
@@ -226,14 +226,22 @@ func (k *key) restoreDefault() []string {
 func (k *key) identityName() string { return fmt.Sprintf("%s.identity_%d", Schema, k.n) }
 
 // dependentCheck renders a query for objects that depend on the columns and that the plan doesn't
-// know. They would stay with the wrong column, or be lost. After contract, the columns are swapped.
-func (m *model) dependentCheck(swapped bool) string {
+// know. They would stay with the wrong column, or be lost. After contract, the columns are swapped, and
+// cleanup drops only the columns with names of rekey's.
+func (m *model) dependentCheck(step Step) string {
 	known := each(m.dependents, func(d dependent) string { return d.Identity })
-	if swapped {
+	remedy, visible := "drop it, and create it again after contract", m.columnNames(func(c *column) string { return c.Quoted })
+	switch step {
+	case StepCleanup:
+		remedy, visible = "drop it: cleanup drops this column", sqlNames(nil)
+	case StepUndo:
+		remedy = "drop it before undo"
+	}
+	if step != StepContract {
 		known = append(known, m.swappedIdentities()...)
 	}
-	return query("dependent check", values{"schema": Schema, "known": sqlNames(known),
-		"visible": m.columnNames(func(c *column) string { return c.Quoted }), "hidden": m.columnNames(func(c *column) string { return c.fresh })})
+	return query("dependent check", values{"schema": Schema, "known": sqlNames(known), "remedy": remedy,
+		"visible": visible, "hidden": m.columnNames(func(c *column) string { return c.fresh })})
 }
 
 // swappedIdentities returns the objects that depend on other columns after contract than before: the

@@ -13,7 +13,9 @@ import (
 func (m *model) cleanup(o Options) []action {
 	step := plan{step: StepCleanup}
 	if len(m.relations) > 0 {
-		step.add(kindCheck, newObjects, m.dependentCheck(true), inheritance(m.relations...), m.schemaCheck(), m.viewUsers(), m.sequenceUses(), m.publicationCheck())
+		step.add(kindCheck, newObjects, m.dependentCheck(StepCleanup), inheritance(m.relations...), m.schemaCheck(), m.viewUsers(), m.sequenceUses(), m.publicationCheck())
+	} else if len(m.stayed()) > 0 {
+		step.add(kindCheck, newObjects, m.sequenceUses())
 	}
 	m.dropForeignKeys(&step)
 	for _, group := range m.childrenFirst() {
@@ -35,7 +37,8 @@ func (m *model) cleanup(o Options) []action {
 		case k.root.Identity != "":
 			sql = append(sql, "DROP SEQUENCE IF EXISTS "+k.identityName())
 		case k.root.Sequence != "" && len(m.sequenceUsers(k.root)) == 0:
-			sql = append(sql, "DROP SEQUENCE IF EXISTS "+k.root.Sequence)
+			// It stays if it doesn't belong to the column any more.
+			sql = append(sql, "DO "+body("BEGIN IF pg_get_serial_sequence("+literal(k.root.rel.Name)+", "+literal(k.root.Name)+") = "+literal(k.root.Sequence)+" THEN DROP SEQUENCE "+k.root.Sequence+"; END IF; END"))
 		}
 	}
 	for _, n := range m.nodes() {
@@ -75,13 +78,18 @@ func (m *model) viewUsers() string {
 
 // sequenceUses renders a query for other defaults that use the sequences of the old keys.
 func (m *model) sequenceUses() string {
-	var names []string
+	var names, owners []string
 	for _, k := range m.keys {
-		if k.root.Sequence != "" && len(m.sequenceUsers(k.root)) == 0 {
-			names = append(names, k.root.Sequence)
+		if k.root.Sequence == "" || len(m.sequenceUsers(k.root)) > 0 {
+			continue
 		}
+		owner := k.root.Quoted
+		if len(k.columns) > 0 {
+			owner = k.root.fresh
+		}
+		names, owners = append(names, k.root.Sequence), append(owners, k.root.rel.Name+":"+unquote(owner))
 	}
-	return query("sequence uses", values{"sequences": sqlNames(names)})
+	return query("sequence uses", values{"sequences": sqlNames(names), "owners": sqlNames(owners)})
 }
 
 // comments renders the statements that record the format of bigint columns without a default

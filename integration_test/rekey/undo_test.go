@@ -172,7 +172,9 @@ func TestLateObjects(t *testing.T) {
 			want(t, "the next step", j.status().Next, next)
 			j.do(drop)
 		}
-		j.run(steps[:2]...)
+		j.run(rekey.StepExpand)
+		fails("CREATE TABLE late () INHERITS (films)", "DROP TABLE late", "table public.late inherits from public.films", rekey.StepBackfill)
+		j.run(rekey.StepBackfill)
 		const onView = "CREATE VIEW late AS SELECT id FROM report"
 		j.do(onView)
 		j.fails(rekey.StepValidate, rekey.ErrInconsistent, "view public.late depends on view public.report")
@@ -185,12 +187,45 @@ func TestLateObjects(t *testing.T) {
 		fails("CREATE VIEW late AS SELECT id FROM rekeyed.films", "DROP VIEW late", "view public.late depends on the views of rekey", rekey.StepAbort)
 		fails("CREATE INDEX late ON films (rekey_id)", "DROP INDEX late", "depends on a column of rekey: index public.late", rekey.StepContract)
 		j.run(rekey.StepContract)
-		fails("CREATE TABLE other (n bigint DEFAULT nextval('films_id_seq'))", "DROP TABLE other", "default value for public.other.n uses sequence public.films_id_seq", rekey.StepCleanup)
+		const child = "CREATE TABLE late () INHERITS (copies)"
+		fails(child, "DROP TABLE late", "table public.late inherits from public.copies", rekey.StepCleanup, rekey.StepUndo)
 		fails("CREATE VIEW late AS SELECT id FROM rekeyed.films", "DROP VIEW late", "view public.late depends on the views of rekey", rekey.StepCleanup)
-		fails("CREATE VIEW late AS SELECT id, rekey_id FROM films", "DROP VIEW late", "view public.late", rekey.StepCleanup, rekey.StepUndo)
-		fails("CREATE INDEX late ON films (id, title)", "DROP INDEX late", "would be lost: index public.late", rekey.StepUndo)
-		j.run(rekey.StepUndo, rekey.StepContract, rekey.StepCleanup)
-		want(t, "rows of the view", j.one("SELECT count(*) FROM report JOIN films USING (id)"), "20")
+		fails("CREATE VIEW late AS SELECT id, rekey_id FROM films", "DROP VIEW late", "depends on a column of rekey: view public.late; drop it", rekey.StepCleanup, rekey.StepUndo)
+		for object, create := range map[string]string{
+			"index public.late":                            "CREATE INDEX late ON films (id, title)",
+			"view public.late":                             "CREATE VIEW late AS SELECT id, title FROM films",
+			"statistics object public.late":                "CREATE STATISTICS late ON film_id, no FROM copies",
+			"table constraint late_id_fkey on public.late": "CREATE TABLE late (id bigint REFERENCES films (id))",
+			"table constraint late on public.films":        "ALTER TABLE films ADD CONSTRAINT late CHECK (id > 0)",
+		} {
+			j.do(create)
+			j.fails(rekey.StepUndo, rekey.ErrInconsistent, "would be lost: "+object+"; drop it before undo")
+			kind, _, _ := strings.Cut(object, " ")
+			j.do(map[string]string{"index": "DROP INDEX late", "view": "DROP VIEW late", "statistics": "DROP STATISTICS late", "table": "DROP TABLE IF EXISTS late; ALTER TABLE films DROP CONSTRAINT IF EXISTS late"}[kind])
+		}
+		j.run(rekey.StepUndo, rekey.StepContract)
+
+		// What depends on the new columns alone stays, and a sequence that doesn't belong to the key.
+		j.do("CREATE INDEX late_index ON films (id, title); CREATE VIEW late_view AS SELECT id, title FROM films; CREATE STATISTICS late_statistics ON film_id, no FROM copies; " +
+			"CREATE TABLE late_reference (id bigint REFERENCES films (id)); INSERT INTO late_reference SELECT id FROM films; ALTER TABLE films ADD CONSTRAINT late_check CHECK (id > 0); " +
+			"CREATE TABLE other (n bigint DEFAULT nextval('films_id_seq'))")
+		text := j.fails(rekey.StepCleanup, rekey.ErrInconsistent, "default value for public.other.n uses sequence public.films_id_seq, which would be dropped")
+		_, remedy, _ := strings.Cut(text, "; run ")
+		remedy, _, _ = strings.Cut(remedy, ", and cleanup keeps")
+		j.do(remedy)
+		// A child that appears later keeps its values, too.
+		late := j.connect(oldVersion)
+		err := j.try(t.Context(), rekey.StepCleanup, rekey.Options{Progress: func(p rekey.Progress) {
+			if p.Action == "look for new objects on the columns" {
+				late.do(child)
+			}
+		}})
+		wantError(t, "cleanup", err, rekey.ErrInconsistent, "table public.late inherits from public.copies")
+		j.do("DROP TABLE late")
+		j.run(rekey.StepCleanup)
+		want(t, "rows of the views", j.one("SELECT count(*) FROM report JOIN films USING (id) JOIN late_view USING (id) JOIN late_reference USING (id)"), "20")
+		want(t, "late objects", j.one("SELECT count(to_regclass('late_index')), (SELECT count(*) FROM pg_statistic_ext WHERE stxname = 'late_statistics'), (SELECT count(*) FROM pg_constraint WHERE conname IN ('late_check', 'late_reference_id_fkey'))"), "1|1|2")
+		j.do("INSERT INTO other DEFAULT VALUES")
 	})
 }
 
@@ -277,9 +312,14 @@ func TestUndoInPlace(t *testing.T) {
 		want(t, "whether both tables get IDs", j.one("WITH a AS (INSERT INTO items DEFAULT VALUES RETURNING id), b AS (INSERT INTO things (n) VALUES (1) RETURNING id) SELECT a.id > 1000000, b.id > 1000000 FROM a, b"), "t|t")
 		j.run(rekey.StepUndo)
 		want(t, "the identity", j.one(sequence), before)
+		j.do("CREATE TABLE tickets (n bigint DEFAULT nextval('items_id_seq'))")
 		want(t, "the next numbers", j.one("WITH a AS (INSERT INTO items DEFAULT VALUES RETURNING id), b AS (INSERT INTO things (n) VALUES (1) RETURNING id) SELECT a.id, b.id FROM a, b"), "11|150")
-		j.run(rekey.StepContract, rekey.StepCleanup)
-		want(t, "sequences", j.one("SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relnamespace = 'public'::regnamespace"), "0")
+		j.run(rekey.StepContract)
+		j.fails(rekey.StepCleanup, rekey.ErrInconsistent, "default value for public.tickets.n uses sequence public.items_id_seq, which would be dropped; run ALTER SEQUENCE public.items_id_seq OWNED BY NONE")
+		j.do("ALTER SEQUENCE items_id_seq OWNED BY tickets.n")
+		j.run(rekey.StepCleanup)
+		want(t, "the next ticket", j.one("INSERT INTO tickets DEFAULT VALUES RETURNING n"), "12")
+		want(t, "sequences", j.all("SELECT relname FROM pg_class WHERE relkind = 'S' AND relnamespace = 'public'::regnamespace"), "items_id_seq")
 	})
 }
 

@@ -227,7 +227,7 @@ Objects that depend on the columns, and that the plan does not know. The names o
 alone. A view of the job reads the columns with the new keys.
 */}}
 {{define "dependent check" -}}
-SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'would be lost: ' END || x.object || '; drop it until cleanup'
+SELECT DISTINCT CASE WHEN x.hidden THEN 'depends on a column of rekey: ' ELSE 'would be lost: ' END || x.object || {{literal (print "; " .remedy)}}
     FROM (SELECT {{template "identity"}} AS object, t.name || ':' || a.attname IN ({{.hidden}}) AS hidden
         FROM (SELECT c.oid, format('%I.%I', c.relnamespace::regnamespace::text::name, c.relname) AS name FROM pg_class c) t
         JOIN pg_attribute a ON a.attrelid = t.oid JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = a.attnum
@@ -271,12 +271,15 @@ SELECT DISTINCT {{template "identity"}} || ' depends on the views of rekey; drop
     AND {{template "identity"}} NOT IN (SELECT 'view ' || v FROM unnest(ARRAY[{{.views}}]) v)
 {{- end}}
 
-{{/* Other objects that use the sequences of old keys. */}}
+{{/* Other objects that use the sequences of old keys, which end with their columns. */}}
 {{define "sequence uses" -}}
-SELECT DISTINCT {{template "identity"}} || ' uses sequence ' || d.refobjid::regclass || ', which would be dropped; run ALTER SEQUENCE ' || d.refobjid::regclass || ' OWNED BY NONE, or drop this use'
+SELECT DISTINCT {{template "identity"}} || ' uses sequence ' || d.refobjid::regclass || ', which would be dropped; '
+    || CASE s.deptype WHEN 'i' THEN 'drop this use, or let it use another sequence' ELSE 'run ALTER SEQUENCE ' || d.refobjid::regclass || ' OWNED BY NONE, and cleanup keeps the sequence, or drop this use' END
     FROM pg_depend d LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+    JOIN pg_depend s ON s.classid = 'pg_class'::regclass AND s.objid = d.refobjid AND s.refclassid = 'pg_class'::regclass AND s.deptype IN ('a', 'i')
+    JOIN pg_attribute a ON a.attrelid = s.refobjid AND a.attnum = s.refobjsubid
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::regclass::text IN ({{.sequences}}) AND d.deptype = 'n'
-    AND NOT EXISTS (SELECT FROM pg_depend s WHERE s.objid = d.refobjid AND s.classid = 'pg_class'::regclass AND s.refobjid = f.adrelid AND s.refobjsubid = f.adnum)
+    AND s.refobjid::regclass || ':' || a.attname IN ({{.owners}}) AND (f.adrelid, f.adnum) IS DISTINCT FROM (s.refobjid, s.refobjsubid)
 {{- end}}
 
 {{/* Inserts and deletes a copy of a row in a trial. */}}
