@@ -106,6 +106,7 @@ const (
 	uniqueViolation      = "23505"
 	serializationFailure = "40001"
 	wrongObjectType      = "42809"
+	invalidText          = "22P02"
 )
 
 // want fails the test unless two values are equal.

@@ -45,6 +45,9 @@ func TestReferencesByValue(t *testing.T) {
 		}
 		j.run(rekey.StepExpand)
 		insert(old, "user 51")
+		for _, noKey := range []string{"", "n/a"} {
+			old.fails(invalidText, "INSERT INTO refresh_tokens (token, user_id) VALUES ('no token', $1)", noKey)
+		}
 		j.run(rekey.StepBackfill, rekey.StepValidate)
 		insert(fresh, "user 52")
 		valid(old, 52)
