@@ -71,7 +71,7 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 		if err != nil {
 			return err
 		}
-		if err := checkJob(ctx, conn, s.job.Tables); err != nil {
+		if err := checkJob(ctx, conn, s.tables()); err != nil {
 			return err
 		}
 		return f(&job{db: db, conn: conn, o: o, state: s})
@@ -121,6 +121,7 @@ func (j *job) wrongStep(step Step) error {
 func (j *job) perform(ctx context.Context, step Step) error {
 	for _, a := range ofStep(j.state.job.Actions[j.state.position:], step) {
 		begun := time.Now()
+		a = j.withAdded(a)
 		if err := j.act(ctx, a); err != nil {
 			return fmt.Errorf("%s: %w", a.Title, err)
 		}
@@ -177,6 +178,9 @@ func (j *job) act(ctx context.Context, a action) error {
 				if err := j.change(ctx, tx, a); err != nil {
 					return err
 				}
+			}
+			if err := j.mapAdded(ctx, tx, a); err != nil {
+				return err
 			}
 			if a.Kind == kindEnd {
 				return nil
@@ -317,7 +321,7 @@ func (j *job) holder(ctx context.Context) string {
 	if _, err := j.conn.ExecContext(ctx, "SELECT pg_catalog.pg_stat_clear_snapshot()"); err != nil {
 		return "another transaction holds a lock"
 	}
-	holders, err := texts(ctx, j.conn, query("holder", nil), pgArray(j.state.job.Tables))
+	holders, err := texts(ctx, j.conn, query("holder", nil), pgArray(j.state.tables()))
 	if err != nil || len(holders) == 0 {
 		return "another transaction holds a lock"
 	}

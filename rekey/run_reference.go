@@ -20,12 +20,43 @@ type savedKey struct {
 	NewOf, OldOf     string // functions that look a key up
 }
 
-// An addedReference is a column that AddReference has mapped.
+// An addedReference is a column that AddReference has mapped. It has new keys while the exchange of
+// its key's columns is in effect: Undo and Contract map it in the transaction that exchanges them.
 type addedReference struct {
 	Key                   int
 	Table, Column, Family string // qualified and quoted
-	OldType               string // if the type has changed
+	OldType               string // if the type changes
 	Where                 string
+}
+
+func (r addedReference) String() string { return r.Table + "." + r.Column }
+
+// meets renders whether a row t meets the condition of the reference.
+func (r addedReference) meets() string {
+	if r.Where == "" {
+		return "true"
+	}
+	return "(SELECT (" + r.Where + ") FROM (SELECT t.*) x)"
+}
+
+// A mapping replaces keys in other columns.
+type mapping struct {
+	From, To  string // columns of the key's table
+	FromText  string // column of rekey_pending
+	Translate string // function
+}
+
+// mapping returns the mapping to the new keys, or back to the old ones. Exchanged means that contract,
+// or undo, has exchanged the names of the key's columns.
+func (k savedKey) mapping(back, exchanged bool) mapping {
+	m := mapping{k.Hidden, k.Visible, "old_key", k.NewOf}
+	if back {
+		m = mapping{k.Hidden, k.Visible, "new_key", k.OldOf}
+	}
+	if !exchanged {
+		m.From, m.To = m.To, m.From
+	}
+	return m
 }
 
 // AddReference gives the rows of a column new keys that Inspect and the Spec have missed. It can run
@@ -33,7 +64,8 @@ type addedReference struct {
 // written since, stay. It returns the number of rows that it has changed.
 //
 // A column of the new type or a text is updated, in one statement. Another one gets the new type,
-// which rewrites its table, so that programs wait meanwhile. [Undo] takes both back.
+// which rewrites its table, so that programs wait meanwhile. [Undo] maps both back, and another
+// Contract maps them again.
 func AddReference(ctx context.Context, db *sql.DB, r Reference, o Options) (rows int64, err error) {
 	table, to, err := tableNames(ctx, db, r, o.SearchPath)
 	if err != nil {
@@ -56,9 +88,21 @@ func AddReference(ctx context.Context, db *sql.DB, r Reference, o Options) (rows
 		if err := checkJob(ctx, j.conn, []string{table}); err != nil {
 			return err
 		}
-		added := addedReference{Key: i, Table: table, Where: r.Where}
-		rows, err = j.mapReference(ctx, added, r.Column)
-		return err
+		added := addedReference{Key: i, Table: table, Column: ident(r.Column), Where: r.Where}
+		if added, err = j.describe(ctx, j.conn, added); err != nil {
+			return err
+		}
+		return j.inOneTransaction(ctx, StepCleanup, "map "+added.String(), func(tx *sql.Tx, a action) error {
+			if added.OldType != "" {
+				if err := j.execute(ctx, tx, a, lock(allPrograms, table)); err != nil {
+					return err
+				}
+			}
+			if rows, err = j.mapColumn(ctx, tx, added, false); err != nil {
+				return err
+			}
+			return j.saveAdded(ctx, tx, append(slices.Clone(j.state.added), added))
+		})
 	})
 	return rows, err
 }
@@ -93,83 +137,166 @@ func tableNames(ctx context.Context, db *sql.DB, r Reference, path string) (tabl
 	return table, to, nil
 }
 
-// mapReference maps a column to new keys, and records that.
-func (j *job) mapReference(ctx context.Context, r addedReference, column string) (rows int64, err error) {
-	k := j.state.job.Keys[r.Key]
+// describe completes a reference by the present type of its column. It returns an error if the column
+// can't be mapped to the new keys.
+func (j *job) describe(ctx context.Context, db querier, r addedReference) (addedReference, error) {
+	k, name := j.state.job.Keys[r.Key], unquote(r.Column)
 	var kind, base string
-	err = j.conn.QueryRowContext(ctx, `SELECT pg_catalog.quote_ident(a.attname), pg_catalog.format_type(a.atttypid, a.atttypmod), t.typname
-		FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attrelid = $1::text::pg_catalog.regclass AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped`, r.Table, column).Scan(&r.Column, &kind, &base)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, fmt.Errorf("table %s has no column %q; correct the name", r.Table, column)
-	}
-	if err != nil {
-		return 0, err
-	}
-	if slices.Contains(j.state.job.Objects.Columns, r.Table+"."+column) {
-		return 0, fmt.Errorf("column %s.%s changes already", r.Table, r.Column)
+	err := db.QueryRowContext(ctx, query("added column", nil), r.Table, name).Scan(&kind, &base)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return r, fmt.Errorf("table %s has no column %q; correct the name", r.Table, name)
+	case err != nil:
+		return r, err
+	case slices.Contains(j.state.job.Objects.Columns, r.Table+"."+name):
+		return r, fmt.Errorf("column %s changes already", r)
 	}
 	r.Family = baseTypes[base]
 	if r.Family == "" || r.Family != baseTypes[k.OldBase] && r.Family != "text" {
-		return 0, fmt.Errorf("column %s.%s has type %s, and the old key of %s has type %s; map the rows by column %s of that table", r.Table, r.Column, kind, k.Table, k.OldType, k.Hidden)
+		return r, fmt.Errorf("column %s has type %s, and the old key of %s has type %s; map the rows by column %s of that table", r, kind, k.Table, k.OldType, k.Hidden)
 	}
+	r.OldType = ""
 	if kind != k.NewType && r.Family != "text" {
 		r.OldType = kind
-	}
-	err = j.inOneTransaction(ctx, StepCleanup, "map "+r.Table+"."+r.Column, func(tx *sql.Tx, a action) error {
-		if r.OldType != "" {
-			if r.Where != "" {
-				return fmt.Errorf("column %s.%s has type %s, which the rows that don't meet the condition keep; move them to a column of their own", r.Table, r.Column, kind)
-			}
-			if err := j.unmatched(ctx, tx, r, k); err != nil {
-				return err
-			}
-			if err := j.execute(ctx, tx, a, append(lock(allPrograms, r.Table), fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s TYPE %s USING %s(%[2]s)", r.Table, r.Column, k.NewType, k.NewOf))); err != nil {
-				return err
-			}
-			if err := tx.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NOT NULL", r.Table, r.Column)).Scan(&rows); err != nil {
-				return err
-			}
-		} else if rows, err = j.update(ctx, tx, r, k.Hidden, k.Visible); err != nil {
-			return err
+		if r.Where != "" {
+			return r, fmt.Errorf("column %s has type %s, which the rows that don't meet the condition keep; move them to a column of their own", r, kind)
 		}
-		return j.saveAdded(ctx, tx, append(slices.Clone(j.state.added), r))
-	})
-	return rows, err
+	}
+	return r, nil
 }
 
-// unmatched returns an error if values of a column are no keys.
-func (j *job) unmatched(ctx context.Context, tx *sql.Tx, r addedReference, k savedKey) error {
+// unmatched returns an error if values of a column are no keys, which a mapping would invent.
+func (j *job) unmatched(ctx context.Context, db querier, r addedReference, m mapping) error {
+	k := j.state.job.Keys[r.Key]
 	var count int64
 	var most sql.NullString
-	value, pending := "t."+r.Column, pendingTable()
-	err := tx.QueryRowContext(ctx, "SELECT count(*), mode() WITHIN GROUP (ORDER BY "+value+"::text) FROM "+r.Table+" t WHERE "+value+" IS NOT NULL AND NOT EXISTS (SELECT FROM ONLY "+k.Table+" p WHERE p."+k.Hidden+" = "+value+
-		") AND NOT EXISTS (SELECT FROM "+pending+" d WHERE d.key = $1 AND d.old_key = "+value+"::text COLLATE \"C\")", k.N).Scan(&count, &most)
+	value := "t." + r.Column
+	err := db.QueryRowContext(ctx, "SELECT count(*), mode() WITHIN GROUP (ORDER BY "+value+"::text) FROM "+r.Table+" t WHERE "+value+" IS NOT NULL AND NOT EXISTS (SELECT FROM ONLY "+k.Table+" p WHERE p."+m.From+" = "+value+
+		") AND NOT EXISTS (SELECT FROM "+pendingTable()+" d WHERE d.key = $1 AND d."+m.FromText+" = "+value+"::text COLLATE \"C\")", k.N).Scan(&count, &most)
 	if count > 0 {
-		err = fmt.Errorf("%w: %d rows of %s refer to no row of %s, most often with the value %q; delete these rows, or set the column to NULL", ErrInconsistent, count, r.Table, k.Table, most.String)
+		err = fmt.Errorf("%w: %d rows of %s refer to no row of %s, most often with the value %q in %s; delete these rows, or set the column to NULL", ErrInconsistent, count, r.Table, k.Table, most.String, r.Column)
 	}
 	return err
 }
 
-// update replaces the keys in a column: from and to are the columns of the key's table.
-func (j *job) update(ctx context.Context, tx *sql.Tx, r addedReference, from, to string) (int64, error) {
+// mapColumn maps a column after its key's columns were exchanged. If its type changes, its table is
+// locked.
+func (j *job) mapColumn(ctx context.Context, tx *sql.Tx, r addedReference, back bool) (rows int64, err error) {
 	k := j.state.job.Keys[r.Key]
-	key, value := "p."+from, "p."+to
-	if r.Family == "text" {
-		key, value = key+"::text", value+"::text"
+	m := k.mapping(back, true)
+	if r.OldType == "" {
+		return j.update(ctx, tx, r, m)
 	}
-	where := ""
-	if r.Where != "" {
-		where = " AND (SELECT (" + r.Where + ") FROM (SELECT t.*) x)"
+	if err := j.unmatched(ctx, tx, r, m); err != nil {
+		return 0, err
 	}
+	kind := k.NewType
+	if back {
+		kind = r.OldType
+	}
+	if err := j.execute(ctx, tx, action{}, []string{fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s TYPE %s USING %s(%[2]s)", r.Table, r.Column, kind, m.Translate)}); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NOT NULL", r.Table, r.Column)).Scan(&rows)
+	return rows, err
+}
+
+// update replaces the keys in a column.
+func (j *job) update(ctx context.Context, tx *sql.Tx, r addedReference, m mapping) (int64, error) {
 	_, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('"+backfillSetting+"', 'on', true), CASE WHEN $1::boolean THEN pg_catalog.set_config('session_replication_role', 'replica', true) END", j.state.job.ReplicaRole)
 	if err != nil {
 		return 0, err
 	}
-	result, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s t SET %s = %s FROM ONLY %s p WHERE %s = t.%[2]s%[6]s", r.Table, r.Column, value, k.Table, key, where))
+	result, err := tx.ExecContext(ctx, query("map a column", values{"table": r.Table, "column": r.Column, "text": r.Family == "text", "meets": r.meets(),
+		"key": j.state.job.Keys[r.Key], "mapping": m}))
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+// addedOf returns the added references to the keys that an action exchanges.
+func (j *job) addedOf(a action) []addedReference {
+	if a.Kind != kindSwap {
+		return nil
+	}
+	return filter(j.state.added, func(r addedReference) bool { return slices.Contains(a.Objects.Tables, j.state.job.Keys[r.Key].Table) })
+}
+
+// withAdded returns an action that also locks the tables of added references, at once with its own.
+func (j *job) withAdded(a action) action {
+	added := j.addedOf(a)
+	if len(added) == 0 {
+		return a
+	}
+	tables, names := slices.Clone(a.Objects.Tables), []string{}
+	for _, r := range added {
+		names = append(names, r.String())
+		if !slices.Contains(tables, r.Table) {
+			tables = append(tables, r.Table)
+		}
+	}
+	a.Title += " and map " + strings.Join(slices.Compact(names), ", ")
+	if a.Step == StepUndo {
+		a.Title += " back"
+	}
+	a.SQL = append(lock(allPrograms, tables...), filter(a.SQL, func(s string) bool { return !isLock(s) })...)
+	return a
+}
+
+// mapAdded maps the added references of an exchange, in its transaction.
+func (j *job) mapAdded(ctx context.Context, tx *sql.Tx, a action) error {
+	of := j.addedOf(a)
+	if len(of) == 0 {
+		return nil
+	}
+	list := slices.Clone(j.state.added)
+	for i, r := range list {
+		if !slices.Contains(of, r) {
+			continue
+		}
+		var err error
+		if a.Step == StepContract {
+			r, err = j.describe(ctx, tx, r)
+		}
+		if err == nil {
+			_, err = j.mapColumn(ctx, tx, r, a.Step == StepUndo)
+		}
+		if err != nil {
+			return fmt.Errorf("map %s: %w", r, err)
+		}
+		list[i] = r
+	}
+	if err := j.saveAdded(ctx, tx, list); err != nil {
+		return err
+	}
+	j.state.added = list // the same ones if the transaction is repeated
+	return nil
+}
+
+// checkAdded returns an error if contract or undo couldn't map an added reference.
+func (j *job) checkAdded(ctx context.Context, back bool) error {
+	for _, r := range j.state.added {
+		var exists bool
+		err := j.conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attname = $2 AND NOT attisdropped)", r.Table, unquote(r.Column)).Scan(&exists)
+		if err != nil {
+			return err
+		}
+		if !exists {
+			return fmt.Errorf("%w: column %s, which add-reference has mapped, doesn't exist; give it its name again, or, if it was dropped, add an empty one", ErrInconsistent, r)
+		}
+		if !back {
+			if r, err = j.describe(ctx, j.conn, r); err != nil {
+				return err
+			}
+		}
+		if r.OldType != "" {
+			if err := j.unmatched(ctx, j.conn, r, j.state.job.Keys[r.Key].mapping(back, false)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // inOneTransaction runs f in a transaction, again if it doesn't get its locks.
@@ -192,28 +319,4 @@ func (j *job) saveAdded(ctx context.Context, tx *sql.Tx, list []addedReference) 
 	}
 	_, err = tx.ExecContext(ctx, "UPDATE "+stateTable()+" SET added = $1, updated_at = clock_timestamp()", string(text))
 	return err
-}
-
-// undoAdded maps the columns of AddReference back, the last one first.
-func (j *job) undoAdded(ctx context.Context) error {
-	for len(j.state.added) > 0 {
-		last := len(j.state.added) - 1
-		r, k := j.state.added[last], j.state.job.Keys[j.state.added[last].Key]
-		err := j.inOneTransaction(ctx, j.state.next(), "map "+r.Table+"."+r.Column+" back", func(tx *sql.Tx, a action) (err error) {
-			if r.OldType != "" {
-				err = j.execute(ctx, tx, a, append(lock(allPrograms, r.Table), fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s TYPE %s USING %s(%[2]s)", r.Table, r.Column, r.OldType, k.OldOf)))
-			} else {
-				_, err = j.update(ctx, tx, r, k.Visible, k.Hidden)
-			}
-			if err != nil {
-				return err
-			}
-			return j.saveAdded(ctx, tx, j.state.added[:last])
-		})
-		if err != nil {
-			return err
-		}
-		j.state.added = j.state.added[:last]
-	}
-	return nil
 }

@@ -44,6 +44,11 @@ type tableTriggers struct {
 	Restore []string
 }
 
+// tables returns the tables of the job, and the tables of added references.
+func (s state) tables() []string {
+	return append(slices.Clone(s.job.Tables), each(s.added, func(r addedReference) string { return r.Table })...)
+}
+
 func stateTable() string { return Schema + ".rekey_state" }
 
 func (s state) next() Step {

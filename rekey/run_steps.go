@@ -254,6 +254,9 @@ func Contract(ctx context.Context, db *sql.DB, o Options) error {
 			if err := inconsistent(each(lost, lostTrigger)); err != nil {
 				return fmt.Errorf("%w\nRun backfill and validate again, which restore them", err)
 			}
+			if err := j.checkAdded(ctx, false); err != nil {
+				return err
+			}
 		}
 		return j.perform(ctx, StepContract)
 	})
@@ -271,10 +274,12 @@ func Undo(ctx context.Context, db *sql.DB, o Options) error {
 		if err := j.restoreTriggers(ctx, StepUndo); err != nil {
 			return err
 		}
-		if err := j.undoAdded(ctx); err != nil {
-			return err
-		}
 		if next := j.state.next(); next != StepUndo {
+			if next == StepCleanup {
+				if err := j.checkAdded(ctx, true); err != nil {
+					return err
+				}
+			}
 			j.state.position = j.state.first(StepUndo)
 			if next == StepContract { // incomplete
 				j.state.position = j.state.first(StepAbort) - swaps

@@ -5,7 +5,8 @@
 //
 //   - steps_test.go: the whole way, back from each step, and steps at a wrong time. Dumps differ
 //     only as documented.
-//   - undo_test.go: what leads back after contract, and the faults that make it necessary
+//   - undo_test.go, added_test.go: what leads back after contract, and the faults that make it
+//     necessary
 //   - versions_test.go, races_test.go, triggers_test.go: programs of both versions work on the
 //     same rows, in each order of statements, with GORM and pgx, and with triggers
 //   - load_test.go, kill_test.go: the same under load, and when programs or servers are killed

@@ -100,3 +100,17 @@ SELECT row_to_json(x)::text FROM (SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '
     coalesce(r.application_name, '') AS "Replica", coalesce(pg_wal_lsn_diff(r.replay_lsn, '0/0')::bigint, 9223372036854775807) AS "Replayed"
     FROM (SELECT) one LEFT JOIN (SELECT * FROM pg_stat_replication WHERE replay_lsn IS NOT NULL ORDER BY replay_lsn LIMIT 1) r ON true) x
 {{- end}}
+
+{{/* The type of a column and its base type. The parameters are its table and its name. */}}
+{{define "added column" -}}
+SELECT pg_catalog.format_type(a.atttypid, a.atttypmod), t.typname
+    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = $1::text::pg_catalog.regclass AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped
+{{- end}}
+
+{{/* Replaces the keys in a column. A text has an explicit collation, since the two columns can have different ones. */}}
+{{define "map a column" -}}
+UPDATE {{.table}} t SET {{.column}} = p.replacement{{if .text}}::text{{end}} FROM (
+        SELECT k.{{.mapping.From}} AS present, k.{{.mapping.To}} AS replacement FROM ONLY {{.key.Table}} k
+    ) p WHERE p.present{{if .text}}::text COLLATE "C"{{end}} = t.{{.column}} AND {{.meets}}
+{{- end}}
