@@ -41,17 +41,18 @@ func (r addedReference) meets() string {
 
 // A mapping replaces keys in other columns.
 type mapping struct {
-	From, To  string // columns of the key's table
-	FromText  string // column of rekey_pending
-	Translate string // function
+	From, To         string // columns of the key's table
+	FromType, ToType string
+	FromText, ToText string // columns of rekey_pending
+	Translate        string // function
 }
 
 // mapping returns the mapping to the new keys, or back to the old ones. Exchanged means that contract,
 // or undo, has exchanged the names of the key's columns.
 func (k savedKey) mapping(back, exchanged bool) mapping {
-	m := mapping{k.Hidden, k.Visible, "old_key", k.NewOf}
+	m := mapping{k.Hidden, k.Visible, k.OldType, k.NewType, "old_key", "new_key", k.NewOf}
 	if back {
-		m = mapping{k.Hidden, k.Visible, "new_key", k.OldOf}
+		m = mapping{k.Hidden, k.Visible, k.NewType, k.OldType, "new_key", "old_key", k.OldOf}
 	}
 	if !exchanged {
 		m.From, m.To = m.To, m.From
@@ -201,14 +202,14 @@ func (j *job) mapColumn(ctx context.Context, tx *sql.Tx, r addedReference, back 
 	return rows, err
 }
 
-// update replaces the keys in a column.
+// update replaces the keys in a column, also the keys of rows that were deleted.
 func (j *job) update(ctx context.Context, tx *sql.Tx, r addedReference, m mapping) (int64, error) {
 	_, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('"+backfillSetting+"', 'on', true), CASE WHEN $1::boolean THEN pg_catalog.set_config('session_replication_role', 'replica', true) END", j.state.job.ReplicaRole)
 	if err != nil {
 		return 0, err
 	}
 	result, err := tx.ExecContext(ctx, query("map a column", values{"table": r.Table, "column": r.Column, "text": r.Family == "text", "meets": r.meets(),
-		"key": j.state.job.Keys[r.Key], "mapping": m}))
+		"key": j.state.job.Keys[r.Key], "mapping": m, "pending": pendingTable()}))
 	if err != nil {
 		return 0, err
 	}

@@ -108,9 +108,12 @@ SELECT pg_catalog.format_type(a.atttypid, a.atttypmod), t.typname
     WHERE a.attrelid = $1::text::pg_catalog.regclass AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped
 {{- end}}
 
-{{/* Replaces the keys in a column. A text has an explicit collation, since the two columns can have different ones. */}}
+{{/* Replaces the keys in a column, also the keys of deleted rows. A text has an explicit collation, since the two columns can have different ones. */}}
 {{define "map a column" -}}
 UPDATE {{.table}} t SET {{.column}} = p.replacement{{if .text}}::text{{end}} FROM (
         SELECT k.{{.mapping.From}} AS present, k.{{.mapping.To}} AS replacement FROM ONLY {{.key.Table}} k
+        UNION ALL
+        SELECT d.{{.mapping.FromText}}::{{.mapping.FromType}}, d.{{.mapping.ToText}}::{{.mapping.ToType}} FROM {{.pending}} d
+            WHERE d.key = {{.key.N}} AND NOT EXISTS (SELECT FROM ONLY {{.key.Table}} k WHERE k.{{.mapping.From}}::text COLLATE "C" = d.{{.mapping.FromText}})
     ) p WHERE p.present{{if .text}}::text COLLATE "C"{{end}} = t.{{.column}} AND {{.meets}}
 {{- end}}
