@@ -62,7 +62,8 @@ func (k savedKey) mapping(back, exchanged bool) mapping {
 
 // AddReference gives the rows of a column new keys that Inspect and the Spec have missed. It can run
 // after [Contract], until [Cleanup]. Values that are no old keys, such as new ones that programs have
-// written since, stay. It returns the number of rows that it has changed.
+// written since, stay. It returns the number of rows that it has changed. If the column is mapped
+// already, it changes nothing and returns 0.
 //
 // A column of the new type or a text is updated, in one statement. Another one gets the new type,
 // which rewrites its table, so that programs wait meanwhile. [Undo] maps both back, and another
@@ -90,6 +91,9 @@ func AddReference(ctx context.Context, db *sql.DB, r Reference, o Options) (rows
 			return err
 		}
 		added := addedReference{Key: i, Table: table, Column: ident(r.Column), Where: r.Where}
+		if mapped, err := j.mapped(ctx, added); err != nil || mapped {
+			return err
+		}
 		if added, err = j.describe(ctx, j.conn, added); err != nil {
 			return err
 		}
@@ -136,6 +140,31 @@ func tableNames(ctx context.Context, db *sql.DB, r Reference, path string) (tabl
 		table = to
 	}
 	return table, to, nil
+}
+
+// mapped reports whether a reference was added before. To map a value twice could change a new key, so
+// the conditions of several references of a column have to exclude each other.
+func (j *job) mapped(ctx context.Context, r addedReference) (mapped bool, err error) {
+	for _, other := range j.state.added {
+		if other.String() != r.String() {
+			continue
+		}
+		if other.Key == r.Key && other.Where == r.Where {
+			j.o.Progress(Progress{Step: StepCleanup, Action: "skip the mapped column " + r.String(), Done: true})
+			return true, nil
+		}
+		both := r.Where == "" || other.Where == ""
+		if !both {
+			query := fmt.Sprintf("SELECT EXISTS (SELECT FROM %s t WHERE %s AND %s)", r.Table, r.meets(), other.meets())
+			if err := j.conn.QueryRowContext(ctx, query).Scan(&both); err != nil {
+				return false, err
+			}
+		}
+		if both {
+			return false, fmt.Errorf("column %s has keys of %s already; give each of its references a condition (--where), so that no row meets two", r, j.state.job.Keys[other.Key].Table)
+		}
+	}
+	return false, nil
 }
 
 // describe completes a reference by the present type of its column. It returns an error if the column

@@ -198,7 +198,8 @@ func (c *app) rekeyAddReferenceCommand() *cobra.Command {
 		Long: `Add-reference replaces the old keys of table TO in a column by the new ones, between
 contract and cleanup. Values that are no old keys stay. A column of the new type, or
 a text, is updated by one statement. Another one gets the new type, which rewrites
-its table under a lock. Undo maps the column back, and contract maps it again.`,
+its table under a lock. A column that is mapped already stays. Undo maps the column
+back, and contract maps it again.`,
 		Args: cobra.ExactArgs(3),
 	}, &o, func(ctx context.Context, db database, args []string) error {
 		rows, err := rekey.AddReference(ctx, db.std, rekey.Reference{Table: args[0], Column: args[1], To: args[2], Where: where}, o)

@@ -51,6 +51,50 @@ func (j *job) logged(what, table, to string, rows int, fresh bool) {
 	want(j.TB, what+": rows of "+table, got, fmt.Sprintf("%d|%[1]d", rows))
 }
 
+// A column is mapped once. A second call changes nothing, so undo finds the old keys.
+func TestAddReferenceAgain(t *testing.T) {
+	oneJob(t, logs, logsSpec(), func(t *testing.T, j *job) {
+		j.run(steps[:4]...)
+		for _, table := range []string{"number_log", "text_log"} {
+			j.mustAdd(table, "users", "", 5)
+			j.mustAdd(table, "users", "", 0)
+			j.logged("after two calls", table, "users", 5, true)
+			_, err := j.add(table, "teams", "")
+			wantText(t, "another key", fmt.Sprint(err), "column public."+table+".who has keys of public.users already; give each of its references a condition")
+			_, err = j.add(table, "users", "name = 'user 1'")
+			wantText(t, "a condition", fmt.Sprint(err), "has keys of public.users already")
+		}
+		j.run(rekey.StepUndo)
+		want(t, "the numbers", j.one("SELECT string_agg(who::text, ' ' ORDER BY who) || ' ' || pg_typeof(min(who)) FROM number_log"), "1 2 3 4 5 integer")
+		want(t, "the texts", j.one("SELECT string_agg(who, ' ' ORDER BY who) FROM text_log"), "1 2 3 4 5")
+	})
+}
+
+// References of a column to several tables have conditions that exclude each other. Other rows stay.
+func TestAddConditions(t *testing.T) {
+	oneJob(t, logs, logsSpec(), func(t *testing.T, j *job) {
+		j.run(steps[:4]...)
+		j.mustAdd("mixed_log", "users", "kind = 'user'", 5)
+		_, err := j.add("mixed_log", "teams", "kind <> 'other'")
+		wantText(t, "conditions that overlap", fmt.Sprint(err), "so that no row meets two")
+		j.mustAdd("mixed_log", "teams", "kind = 'team'", 5)
+		j.mustAdd("mixed_log", "users", "kind = 'user'", 0)
+		check := func(what string, fresh bool) {
+			t.Helper()
+			j.logged(what, "mixed_log", "users", 5, fresh)
+			j.logged(what, "mixed_log", "teams", 5, fresh)
+			want(t, what+": the other row", j.one("SELECT who FROM mixed_log WHERE kind = 'other'"), "3")
+		}
+		check("after contract", true)
+		j.run(rekey.StepUndo)
+		check("after undo", false)
+		j.run(rekey.StepContract)
+		check("after another contract", true)
+		j.run(rekey.StepCleanup)
+		check("after cleanup", true)
+	})
+}
+
 // An undo that fails changes no added reference, and contract maps them again after an undo, so that
 // cleanup finds all of them mapped.
 func TestAddedAndErrors(t *testing.T) {
