@@ -171,8 +171,8 @@ func (j *job) mapped(ctx context.Context, r addedReference) (mapped bool, err er
 // can't be mapped to the new keys.
 func (j *job) describe(ctx context.Context, db querier, r addedReference) (addedReference, error) {
 	k, name := j.state.job.Keys[r.Key], unquote(r.Column)
-	var kind, base string
-	err := db.QueryRowContext(ctx, query("added column", nil), r.Table, name).Scan(&kind, &base)
+	var kind, base, obstacle string
+	err := db.QueryRowContext(ctx, query("added column", nil), r.Table, name).Scan(&kind, &base, &obstacle)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return r, fmt.Errorf("table %s has no column %q; correct the name", r.Table, name)
@@ -180,6 +180,8 @@ func (j *job) describe(ctx context.Context, db querier, r addedReference) (added
 		return r, err
 	case slices.Contains(j.state.job.Objects.Columns, r.Table+"."+name):
 		return r, fmt.Errorf("column %s changes already", r)
+	case obstacle != "":
+		return r, fmt.Errorf("column %s %s", r, obstacle)
 	}
 	r.Family = baseTypes[base]
 	if r.Family == "" || r.Family != baseTypes[k.OldBase] && r.Family != "text" {

@@ -334,6 +334,7 @@ func TestAddReference(t *testing.T) {
 		INSERT INTO logs SELECT row_number() OVER (), id, 'user' FROM users; INSERT INTO logs VALUES (51, gen_random_uuid(), 'other'), (52, NULL, 'user');
 		CREATE TABLE numbers (n bigserial PRIMARY KEY, number bigint, name text);
 		CREATE TABLE counted (id bigserial PRIMARY KEY, name text UNIQUE); INSERT INTO counted (name) SELECT 'c' || i FROM generate_series(1, 20) i; INSERT INTO numbers (number, name) SELECT id, name FROM counted;
+		CREATE TABLE rooms (id bigint GENERATED ALWAYS AS IDENTITY); CREATE TABLE parents (id bigint PRIMARY KEY); CREATE TABLE keys (post_id bigint REFERENCES posts, parent_id bigint REFERENCES parents);
 		CREATE TABLE profiles (id bigint PRIMARY KEY, name text); INSERT INTO profiles SELECT id, name FROM counted`
 	spec := accountsSpec()
 	spec.Keys = append(spec.Keys, rekey.Key{Table: "counted", Format: rekey.Snowflake, Node: 3, BackfillNode: 4, Times: started})
@@ -358,6 +359,10 @@ func TestAddReference(t *testing.T) {
 			{"posts", "author", "posts", "", "table posts has no key that the rekey replaces; name one of public.users, public.counted"},
 			{"users", "id", "users", "", "column public.users.id changes already"},
 			{"users", "created_at", "users", "", "has type timestamp with time zone"},
+			{"posts", "id", "counted", "", "column public.posts.id is in the primary key of its table and has a default"},
+			{"rooms", "id", "counted", "", "column public.rooms.id is an identity or a generated column"},
+			{"keys", "post_id", "counted", "", "column public.keys.post_id belongs to foreign key keys_post_id_fkey of public.keys; drop it"},
+			{"parents", "id", "counted", "", "column public.parents.id belongs to foreign key keys_parent_id_fkey of public.keys; drop it"},
 			{"posts", "unrelated", "users", "", "50 rows of public.posts refer to no row of public.users"},
 			{"logs", "user_key", "users", "kind = 'user'", "which the rows that don't meet the condition keep"},
 			{"logs", "user_key", "users", "kind = 'user') OR (true", "unbalanced"},

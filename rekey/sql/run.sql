@@ -101,9 +101,14 @@ SELECT row_to_json(x)::text FROM (SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '
     FROM (SELECT) one LEFT JOIN (SELECT * FROM pg_stat_replication WHERE replay_lsn IS NOT NULL ORDER BY replay_lsn LIMIT 1) r ON true) x
 {{- end}}
 
-{{/* The type of a column and its base type. The parameters are its table and its name. */}}
+{{/* The type of a column and its base type, and the reason for which the column is no reference. The parameters are its table and its name. */}}
 {{define "added column" -}}
-SELECT pg_catalog.format_type(a.atttypid, a.atttypmod), t.typname
+SELECT pg_catalog.format_type(a.atttypid, a.atttypmod), t.typname, coalesce(
+        CASE WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'is an identity or a generated column; map another column' END,
+        (SELECT 'is in the primary key of its table and has a default, so it is a key of its own; map another column'
+            FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey) AND a.atthasdef),
+        (SELECT 'belongs to foreign key ' || pg_catalog.quote_ident(k.conname) || ' of ' || k.conrelid::pg_catalog.regclass || '; drop it, map the columns of both tables, and create it again'
+            FROM pg_catalog.pg_constraint k WHERE k.contype = 'f' AND (k.conrelid = a.attrelid AND a.attnum = ANY (k.conkey) OR k.confrelid = a.attrelid AND a.attnum = ANY (k.confkey)) ORDER BY k.conname LIMIT 1), '')
     FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
     WHERE a.attrelid = $1::text::pg_catalog.regclass AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped
 {{- end}}
