@@ -114,7 +114,11 @@ func (j *job) wrongStep(step Step) error {
 	if !j.state.exists {
 		return fmt.Errorf("%w: no rekey has begun; run expand", ErrStep)
 	}
-	return fmt.Errorf("%w: %s can't run now; the next step is %s", ErrStep, step, j.state.next())
+	back := ""
+	if j.state.swaps() > 0 && j.state.next() != StepUndo && !j.state.cleaned() {
+		back = ", and undo is the way back"
+	}
+	return fmt.Errorf("%w: %s can't run now; the next step is %s%s", ErrStep, step, j.state.next(), back)
 }
 
 // perform runs the actions that are left of a step.

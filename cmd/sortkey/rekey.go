@@ -199,14 +199,17 @@ func (c *app) printRekeyStatus(s rekey.Status) error {
 	if c.JSON() {
 		return c.PrintJSON(status)
 	}
-	action := ""
+	action, next := "", string(s.Next)
+	if s.Step == rekey.StepContract {
+		next += ", or undo as the way back"
+	}
 	if status.Action != "" {
 		action = fmt.Sprintf("%s (%d left)", status.Action, status.Left)
 	}
 	return c.PrintBlock([]table.Row{
 		{"tables", strings.Join(status.Tables, ", ")},
 		{"last step", string(s.Step)},
-		{"next step", string(s.Next)},
+		{"next step", next},
 		{"next action", action},
 		{"started", fmt.Sprintf("%s (%s)", stamp(s.StartedAt), c.ago(s.StartedAt))},
 		{"updated", fmt.Sprintf("%s (%s)", stamp(s.UpdatedAt), c.ago(s.UpdatedAt))},

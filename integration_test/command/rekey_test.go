@@ -79,6 +79,7 @@ func TestRekey(t *testing.T) {
 		wantFindings(t, diagnose(t, db), "rekey warning rekeyed: keys of orders: the next step is cleanup, the last change was 3 days ago → run sortkey rekey cleanup, or sortkey rekey undo; until then, each INSERT and DELETE takes some 5 to 30 µs per row more, and old keys are used up")
 		wantParts(t, must(t, db, "rekey add-reference notes order_key orders"), "2 rows mapped\n")
 		wantParts(t, must(t, db, "rekey add-reference notes order_key orders"), "skip the mapped column public.notes.order_key in ", "\n0 rows mapped\n")
+		wantParts(t, must(t, db, "rekey status"), "next step  cleanup, or undo as the way back\n")
 		wantSame(t, pgtest.Value[string](t, db.Conn(t), "SELECT count(*) || ' ' || pg_typeof(min(order_key)) FROM notes JOIN orders ON id = order_key"), "2 bigint")
 		wantFailure(t, sortkey(t, db, "rekey cleanup"), 2, "standard input is not a terminal, so cleanup cannot ask for confirmation: pass --yes")
 		question := "Cleanup drops the old keys of orders in database " + db.Name + ", permanently. No program of the old version may run.\nTo continue, type the name of the database: "
