@@ -75,7 +75,7 @@ func (e *Examination) resetRemedy(format string) string {
 		return "wait until then: a reset of the generator could repeat IDs"
 	}
 	return e.sql(fmt.Sprintf("wait until then. If you can't wait: reserve a node number with which no ID was generated; set $s.node to it, and replace the number in each default that passes a literal, such as next_%[1]s(5); "+
-		"end all sessions, since they keep their number; only then run SELECT setval('$s_internal.%[1]s_clock', 1)", format))
+		"end all sessions, since they keep their number; only then run SELECT setval('$s_internal.%[1]s_clock', 1), and keep the old number reserved until that time", format))
 }
 
 func checkSubscribed(ctx context.Context, e *Examination) error {
