@@ -219,7 +219,7 @@ func TestFence(t *testing.T) {
 		db.Exec(t, "UPDATE sortkey.node_pool SET timeline = '00000000'; UPDATE sortkey.node_lease SET mark = 0")
 		for range 2 {
 			// reserve_node detects the new timeline itself, without a claim before it.
-			wrong(t, execute(ctx, db.SQL(t), "SELECT sortkey.reserve_node('small', 1, 'x')"), nil, "55006", "mark of")
+			wrong(t, execute(ctx, db.SQL(t), "SELECT sortkey.reserve_node('small', 1, 'x')"), nil, "55006", "may be in use for another")
 			_, err = s.Claim(ctx, p, ask("c", time.Second))
 			wrong(t, err, nodelease.ErrClockBehind)
 		}
