@@ -245,3 +245,16 @@ func TestSQLAfter(t *testing.T) {
 		t.Errorf("expected migrations from the third on, got %v and\n%s", err, text)
 	}
 }
+
+// The file for psql refers to the server's functions alone, whatever the search_path of the role is.
+func TestFilePinsSearchPath(t *testing.T) {
+	for version := range 2 {
+		text, err := SQLAfter(Config{}, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, rest, _ := strings.Cut(text, "BEGIN;\n"); !strings.HasPrefix(rest, "SET LOCAL search_path = pg_catalog, pg_temp;") {
+			t.Errorf("version %d: the first statement is not SET LOCAL search_path: %.100s", version, rest)
+		}
+	}
+}
