@@ -216,8 +216,9 @@ func TestSkewOfSlowCalls(t *testing.T) {
 		expect(0)
 		world.step(-time.Minute)
 		expect(time.Minute)
-		world.step(time.Minute)
 		store.set(slow(2 * time.Second))
+		time.Sleep(10 * time.Second) // a call with the old delay has ended
+		world.step(time.Minute)
 		expect(time.Minute)
 		store.set(slow(time.Millisecond))
 		expect(0)

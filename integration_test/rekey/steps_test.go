@@ -431,6 +431,13 @@ func (l *library) locked(step rekey.Step) {
 	wantError(l, string(step), l.try(ctx, step, rekey.Options{LockTimeout: 50 * time.Millisecond, LockWait: 500 * time.Millisecond}), expected)
 	l.probe(map[bool]string{true: newVersion, false: oldVersion}[step == rekey.StepCleanup])
 	holder.do("ROLLBACK")
+	// After a deadline, the server ends the session a little later.
+	pgtest.Eventually(l, "the session of "+string(step)+" has ended", func() error {
+		if n := l.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n != "0" {
+			return fmt.Errorf("%s advisory locks are held", n)
+		}
+		return nil
+	})
 }
 
 // busy runs a step, and tries others meanwhile.
