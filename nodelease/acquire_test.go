@@ -476,10 +476,9 @@ func TestAcquireSilentStore(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
 		begun := time.Now()
-		store.set(func(ctx context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+		store.set(func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 			if time.Since(begun) < time.Second {
-				<-ctx.Done()
-				return nodelease.Claim{}, ctx.Err()
+				return hung(ctx, c, do)
 			}
 			return do()
 		})

@@ -1,7 +1,6 @@
 package nodelease_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -195,13 +194,7 @@ func TestStoreClockSteps(t *testing.T) {
 // that takes longer than a second leaves the last skew.
 func TestSkewOfSlowCalls(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
-		slow := func(each time.Duration) fault {
-			return func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
-				time.Sleep(each)
-				defer time.Sleep(each)
-				return do()
-			}
-		}
+		slow := func(each time.Duration) fault { return late(each, each) }
 		store, world := new(faulty), new(wall)
 		store.Clock = world.now
 		store.set(slow(400 * time.Millisecond))

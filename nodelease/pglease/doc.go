@@ -64,9 +64,10 @@
 //
 // The function fails if the number is held. It waits up to two seconds for the server's
 // clock to be a second past the high-water mark, and fails if that isn't enough. In that
-// case stop the holder and wait, or choose another number. It also fails if the number is reserved with another note, since that
-// note is of another purpose; a repeated call with the same note does nothing. The pool
-// need not exist yet. When no session uses the number any more, free it:
+// case stop the holder and wait, or choose another number. It also fails if the number
+// is reserved with another note, since that note is of another purpose; a repeated call
+// with the same note does nothing. The pool need not exist yet. When no session uses the
+// number any more, free it:
 //
 //	SELECT sortkey.unreserve_node('snowflake', 1023);
 //
@@ -94,9 +95,9 @@
 // the pool until the longest TTL in the pool has passed, and each later claim starts
 // after that time. By then no process trusts a claim that was lost. Existing claims are
 // still renewed, although the standby may lack their last renewals: a holder knows the
-// nonces of the last 70 or so, which are almost 12 minutes of lag with the default TTL. A number
-// that was claimed within the lag is lost, and its holder claims another one: Acquire
-// waits, or fails with ErrClockBehind. The column
+// nonces of the last 70 or so, which are almost 12 minutes of lag with the default TTL.
+// A number that was claimed within the lag is lost, and its holder claims another one:
+// Acquire waits, or fails with ErrClockBehind. The column
 // node_pool.fenced_until has the end of this wait. If the server's clock was far ahead
 // when the new timeline was recorded, correct the column by hand. All programs of a
 // pool should use the same TTL, since the standby may not know about a longer one.
