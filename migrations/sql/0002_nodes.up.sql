@@ -617,7 +617,7 @@ BEGIN
     used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + {{.AheadMS}};
     IF used_until IS NULL THEN
         FOR function IN
-            SELECT p.oid FROM pg_proc p WHERE p.pronamespace = '{{$i}}'::regnamespace AND p.proname IN ('snowflake_last_ms', 'snowflake_si_last_ms', 'spread64_last_ms', 'sno_last_ms')
+            SELECT p.oid FROM pg_proc p WHERE p.pronamespace = '{{$i}}'::regnamespace AND right(p.proname::text, 8) = '_last_ms' -- one per format with node numbers
         LOOP
             EXECUTE format('SELECT %s()', function) INTO last_ms;
             used_ms := greatest(used_ms, last_ms);
