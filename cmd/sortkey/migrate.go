@@ -263,18 +263,18 @@ func (c *app) checkInstallation(ctx context.Context, db database, strict bool) e
 		return err
 	}
 	var b strings.Builder
-	ok, findings := true, []dbhealth.Finding{}
+	warnings, findings := report.Count(dbhealth.Warning), []dbhealth.Finding{}
+	ok := report.Count(dbhealth.Problem)+report.Count(dbhealth.Unknown) == 0 && !(strict && warnings > 0)
 	for _, f := range report.Distinct() {
 		if f.Counts() {
-			ok = ok && f.Level != dbhealth.Problem && f.Level != dbhealth.Unknown && !(strict && f.Level == dbhealth.Warning)
 			findings = append(findings, f)
 			fmt.Fprintf(&b, "%s: %s; %s [%s]\n", cli.Printable(f.Subject), cli.Printable(f.Detail), cli.Printable(f.Remedy), f.ID)
 		}
 	}
 	if ok {
 		fmt.Fprintf(&b, "ok: the installation in schema %s has no problems", db.Schema)
-		if n := report.Count(dbhealth.Warning); n > 0 {
-			fmt.Fprintf(&b, ", but %s", english.Plural(n, "warning", ""))
+		if warnings > 0 {
+			fmt.Fprintf(&b, ", but %s", english.Plural(warnings, "warning", ""))
 		}
 		b.WriteString("\n")
 	}

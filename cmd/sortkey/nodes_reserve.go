@@ -22,9 +22,8 @@ func (c *app) nodesReserveCommand() *cobra.Command {
 		Use:   "reserve POOL [NUMBER]",
 		Short: "Reserve a node number permanently",
 		Long: `Reserve reserves a node number, so that no program can claim it, and prints how
-column defaults use it. Without
-NUMBER, it chooses the highest number that was never used, or else the highest
-one that is free and in no default.
+column defaults use it. Without NUMBER, it chooses the highest number that was
+never used, or else the highest one that is free and in no default.
 
 The SQL function reserve_node also reserves a number that a program still holds,
 and a number of a pool before the first claim of the program that creates it.`,
