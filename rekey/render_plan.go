@@ -267,12 +267,17 @@ func (m *model) backfill() []action {
 		}
 		done = append(done, k)
 	}
+	m.addReferences(&step)
+	return step.list
+}
+
+// addReferences adds the backfills of the tables that refer to others.
+func (m *model) addReferences(step *plan) {
 	for _, r := range m.relations {
 		if fillSQL, left := m.fillReferences(r); fillSQL != "" {
 			step.add(kindBackfill, "fill references of "+r.Name, fillSQL, left).Fill = &fill{Table: r.Name, Rows: int64(r.Rows), Pages: true}
 		}
 	}
-	return step.list
 }
 
 // parentsFirst returns the keys so that a table comes after the tables that it refers to,
@@ -419,6 +424,10 @@ func (m *model) validate(groups []group) []action {
 		name := freshConstraint(f.Name)
 		add(kindDDL, "add foreign key "+name+" to "+r.Name, append(m.lockBoth(f), append([]string{"ALTER TABLE " + r.Name + " " + constraint(r, name, f.create(m), f.Valid)}, comment("CONSTRAINT "+name+" ON "+r.Name, f.Comment)...)...)...)
 	}
+	// A transaction can have looked for a key before it was filled, so its rows have old keys alone. It
+	// has ended here: an index waits for old snapshots, and the constraint on a key for
+	// transactions that have read the table.
+	m.addReferences(&step)
 	step.list = append(step.list, validations.list...)
 	for _, r := range m.relations {
 		if sql := r.requireNew(); sql != nil {

@@ -41,6 +41,9 @@ func (j *job) backfill(ctx context.Context, a action) error {
 	if a.Fill.Pages {
 		size = 4
 	}
+	if left, err := j.left(ctx, a); err != nil || !left {
+		return err
+	}
 	began, before := time.Now(), c.Rows
 	for {
 		if err := j.watch(ctx, a, c.Rows); err != nil {
@@ -129,15 +132,18 @@ func (j *job) saveCursor(ctx context.Context, db querier, c cursor) error {
 	return err
 }
 
+// left reports whether rows of a backfill have no new key.
+func (j *job) left(ctx context.Context, a action) (left bool, err error) {
+	err = j.conn.QueryRowContext(ctx, a.SQL[1]).Scan(&left)
+	return left, err
+}
+
 // endPass starts another pass if rows are left, which programs changed meanwhile, and
 // reports whether none are.
 func (j *job) endPass(ctx context.Context, a action, c *cursor) (done bool, err error) {
-	var left bool
-	if err := j.conn.QueryRowContext(ctx, a.SQL[1]).Scan(&left); err != nil {
-		return false, err
-	}
-	if !left {
-		return true, nil
+	left, err := j.left(ctx, a)
+	if err != nil || !left {
+		return err == nil, err
 	}
 	filled := c.Filled
 	// The slots of the next pass come after all others, so that IDs differ.

@@ -197,7 +197,7 @@ func (j *job) rowsLeft(ctx context.Context) (left bool, err error) {
 		if a.Kind != kindBackfill || left || err != nil {
 			continue
 		}
-		err = j.conn.QueryRowContext(ctx, a.SQL[1]).Scan(&left)
+		left, err = j.left(ctx, a)
 	}
 	return left, err
 }

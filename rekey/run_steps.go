@@ -198,17 +198,17 @@ func Backfill(ctx context.Context, db *sql.DB, o Options) error {
 	})
 }
 
-// Validate creates the indexes and the constraints of the new columns, compares both keys
-// of all rows, and creates the views for programs of the new version. It tries Contract in a
-// transaction that it rolls back. If it is repeated, it creates what is missing, such as a view that
-// was dropped.
+// Validate creates the indexes and the constraints of the new columns, waits for transactions that
+// began before Backfill ended, and fills the references of their rows. It compares both keys of all
+// rows, and creates the views for programs of the new version. It tries Contract in a transaction
+// that it rolls back. If it is repeated, it creates what is missing, such as a view that was dropped.
 //
 // If columns, constraints, triggers, policies or views have changed since Expand, so that the
 // views or Contract would be wrong, the error wraps [ErrInconsistent] and names them. The same
 // holds for Contract.
 //
-// If a row has no new key, such as a row of a transaction that began before Backfill ended,
-// Validate returns an error that wraps [ErrInconsistent]. Run Backfill and Validate again.
+// If a row has no new key, because a program has written it without the triggers, Validate returns an
+// error that wraps [ErrInconsistent]. Run Backfill and Validate again.
 func Validate(ctx context.Context, db *sql.DB, o Options) error {
 	return run(ctx, db, o, StepValidate, "", func(j *job) error {
 		if next := j.state.next(); next != StepValidate && next != StepContract || j.state.swaps() > 0 {

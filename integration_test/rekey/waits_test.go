@@ -134,6 +134,52 @@ func TestHolders(t *testing.T) {
 	})
 }
 
+// Transactions that began before a list had its new key insert rows that refer to it by the old key
+// alone, and commit after backfill. Validate waits for them, and gives their rows the new key.
+func TestLateReferences(t *testing.T) {
+	const tables = `CREATE TABLE lists (id bigserial PRIMARY KEY, name text); INSERT INTO lists (name) SELECT 'list ' || i FROM generate_series(1, 10) i;
+		CREATE TABLE items (list_id bigint NOT NULL REFERENCES lists); CREATE TABLE visits (list_id bigint, at date)`
+	spec := rekey.Spec{
+		Keys:       []rekey.Key{{Table: "lists", Format: rekey.Sno, Node: 1, BackfillNode: 2, Times: started}},
+		References: []rekey.Reference{{Table: "visits", Column: "list_id", To: "lists"}},
+	}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		j.run(rekey.StepExpand)
+		item, visit := j.hold("INSERT INTO items VALUES (1)"), j.hold("INSERT INTO visits VALUES (2)")
+		reader := j.connect(oldVersion)
+		reader.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
+		reader.do("SELECT count(*) FROM lists")
+		j.run(rekey.StepBackfill)
+
+		done := make(chan error, 1)
+		go func() { done <- j.try(t.Context(), rekey.StepValidate, rekey.Options{LockWait: 10 * time.Minute}) }()
+		waits := func(what, sql string) {
+			t.Helper()
+			pgtest.Eventually(t, "validate waits for "+what, func() error {
+				if len(done) > 0 {
+					t.Fatalf("expected validate to wait for %s, got its end: %v", what, <-done)
+				}
+				if j.one("SELECT EXISTS (SELECT FROM "+sql+")") != "t" {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+		}
+		waits("the transaction with an old snapshot", "pg_locks WHERE locktype = 'virtualxid' AND NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())")
+		reader.do("INSERT INTO items VALUES (3)")
+		reader.do("INSERT INTO visits VALUES (4)")
+		want(t, "new keys of the references", reader.all("SELECT rekey_list_id FROM items UNION ALL SELECT rekey_list_id FROM visits"), ",")
+		reader.do("COMMIT")
+		waits("the transactions that have looked for a list", "pg_locks WHERE relation = 'lists'::regclass AND NOT granted")
+		item.do("COMMIT")
+		visit.do("COMMIT")
+		must(t, <-done)
+		j.run(rekey.StepContract, rekey.StepCleanup)
+		want(t, "references by list", j.all("SELECT l.name, count(i), count(v) FROM lists l LEFT JOIN items i ON i.list_id = l.id LEFT JOIN visits v ON v.list_id = l.id GROUP BY l.name HAVING count(i) + count(v) > 0 ORDER BY 1"),
+			"list 1|1|0,list 2|0|1,list 3|1|0,list 4|0|1")
+	})
+}
+
 // canceled fails the test unless pg_cancel_backend ends a step in a statement that waits for a lock.
 func (j *job) canceled(step rekey.Step, pattern string) {
 	j.Helper()

@@ -638,6 +638,22 @@ LOCK TABLE public.customers, public.orders IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_customer_id_fkey, ADD CONSTRAINT rekey_orders_customer_id_fkey FOREIGN KEY (rekey_customer_id) REFERENCES public.customers(rekey_id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED NOT VALID;
 COMMENT ON CONSTRAINT rekey_orders_customer_id_fkey ON public.orders IS 'A customer''s orders';
 
+-- validate, backfill: fill references of public.orders
+-- index "", fill &{public.orders 1000 true false}, objects <nil>
+WITH filled AS (
+    UPDATE ONLY public.orders t SET rekey_customer_id = coalesce(t.rekey_customer_id, (SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id)) WHERE t.ctid >= ('(' || $1::text || ',0)')::tid AND t.ctid < ('(' || $2::text || ',0)')::tid AND (t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL) RETURNING (t.customer_id IS NULL OR t.rekey_customer_id IS NOT NULL) AS complete
+)
+SELECT count(*) FILTER (WHERE complete) FROM filled;
+SELECT EXISTS (SELECT FROM ONLY public.orders t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL);
+
+-- validate, backfill: fill references of public.log
+-- index "", fill &{public.log 1000 true false}, objects <nil>
+WITH filled AS (
+    UPDATE ONLY public.log t SET rekey_customer_id = coalesce(t.rekey_customer_id, coalesce((SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id), (SELECT d.new_key::uuid FROM rekeyed.rekey_pending d WHERE d.key = 0 AND d.old_key = (t.customer_id)::text COLLATE "C"))) WHERE t.ctid >= ('(' || $1::text || ',0)')::tid AND t.ctid < ('(' || $2::text || ',0)')::tid AND (t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL) RETURNING (t.customer_id IS NULL OR t.rekey_customer_id IS NOT NULL) AS complete
+)
+SELECT count(*) FILTER (WHERE complete) FROM filled;
+SELECT EXISTS (SELECT FROM ONLY public.log t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL);
+
 -- validate, ddl: validate constraint rekey_id_not_null of public.customers
 LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
 ALTER TABLE public.customers VALIDATE CONSTRAINT rekey_id_not_null;
