@@ -74,6 +74,13 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 		if err := checkJob(ctx, conn, s.tables()); err != nil {
 			return err
 		}
+		missing, err := s.missing(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if err := inconsistent(missing); err != nil {
+			return err
+		}
 		return f(&job{db: db, conn: conn, o: o, state: s})
 	}()
 	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {

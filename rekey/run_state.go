@@ -49,6 +49,15 @@ func (s state) tables() []string {
 	return append(slices.Clone(s.job.Tables), each(s.added, func(r addedReference) string { return r.Table })...)
 }
 
+// missing describes tables of the plan that have no longer their names. A table can't be dropped while
+// the job has a view of it, so from validate on.
+func (s state) missing(ctx context.Context, db textQuerier) ([]string, error) {
+	names, err := texts(ctx, db, "SELECT x FROM pg_catalog.unnest($1::pg_catalog.text::pg_catalog.text[]) x WHERE pg_catalog.to_regclass(x) IS NULL", pgArray(s.job.Tables))
+	return each(names, func(name string) string {
+		return "table " + name + " doesn't exist; give it its name and its schema again, or, if it was dropped, run CREATE TABLE " + name + " (), abort the rekey, and drop it"
+	}), err
+}
+
 func stateTable() string { return Schema + ".rekey_state" }
 
 func (s state) next() Step {

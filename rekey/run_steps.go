@@ -377,6 +377,11 @@ func ReadStatus(ctx context.Context, db *sql.DB) (Status, error) {
 			}
 			status.Findings = each(lost, lostTrigger)
 		}
+		missing, err := s.missing(ctx, db)
+		if err != nil {
+			return Status{}, fmt.Errorf("rekey: read status: %w", err)
+		}
+		status.Findings = append(missing, status.Findings...)
 	}
 	if status.Next == s.step {
 		status.Action = status.Actions[0].Title

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/rekey"
 )
 
@@ -144,6 +145,41 @@ func TestLostTriggers(t *testing.T) {
 		j.run(rekey.StepUndo)
 		want(t, "the film of the copies", j.one("SELECT count(*) FROM copies WHERE film_id = 3"), "1")
 		j.run(rekey.StepContract, rekey.StepCleanup)
+	})
+}
+
+// Steps name a table that was renamed, moved or dropped since expand, and go on after the remedy.
+func TestMissingTables(t *testing.T) {
+	oneJob(t, films, filmsSpec(), func(t *testing.T, j *job) {
+		j.run(rekey.StepExpand)
+		finding := func(table string, list ...rekey.Step) {
+			t.Helper()
+			text := "table public." + table + " doesn't exist; give it its name and its schema again, or, if it was dropped, run CREATE TABLE public." + table + " (), abort the rekey, and drop it"
+			for _, step := range list {
+				j.fails(step, rekey.ErrInconsistent, text)
+			}
+			want(t, "the first finding", j.status().Findings[0], text)
+		}
+		j.do("ALTER TABLE copies RENAME TO tapes")
+		finding("copies", rekey.StepBackfill, rekey.StepAbort)
+		j.do("ALTER TABLE tapes RENAME TO copies")
+		j.run(rekey.StepBackfill)
+		j.do("CREATE SCHEMA archive; ALTER TABLE films SET SCHEMA archive")
+		finding("films", rekey.StepValidate)
+		j.do("ALTER TABLE archive.films SET SCHEMA public")
+		j.do("DROP TABLE shelves")
+		finding("shelves", rekey.StepBackfill, rekey.StepValidate, rekey.StepAbort)
+		j.do("CREATE TABLE shelves ()")
+		j.run(rekey.StepAbort)
+		want(t, "columns of rekey", j.one("SELECT count(*) FROM pg_attribute WHERE attname LIKE 'rekey%' AND NOT attisdropped"), "0")
+		j.do("DROP TABLE shelves")
+		j.run(steps[:3]...)
+		j.session.fails(pgerror.DependentObjects, "DROP TABLE copies")
+		j.run(rekey.StepContract)
+		j.do("ALTER TABLE films RENAME TO movies")
+		finding("films", rekey.StepUndo, rekey.StepCleanup)
+		j.do("ALTER TABLE movies RENAME TO films")
+		j.run(rekey.StepCleanup)
 	})
 }
 
