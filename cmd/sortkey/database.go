@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5/stdlib"
@@ -76,6 +77,11 @@ func invalidConfig(err error) error {
 // sql replaces $s in a query with the schema.
 func (db database) sql(query string) string { return strings.ReplaceAll(query, "$s", db.Schema) }
 
+// command returns a command line for the same installation.
+func (db database) command(format string, args ...any) string {
+	return dbhealth.Command(db.Schema, fmt.Sprintf(format, args...))
+}
+
 // name returns the name of the database.
 func (db database) name(ctx context.Context) (name string, err error) {
 	return name, cli.ReadRow(ctx, db, []any{&name}, "SELECT current_database()")
@@ -115,7 +121,7 @@ func (db database) explain(ctx context.Context, err error, privileges ...string)
 			return &rewordedError{text + ": " + problem + "; " + remedy, err}
 		}
 		if message := pgerror.Message(err); strings.Contains(message, db.Schema+".") || strings.Contains(message, db.Schema+"_internal.") {
-			remedy = "the installation is damaged: run sortkey migrate check to list its missing objects"
+			remedy = "the installation is damaged: run " + db.command("migrate check") + " to list its missing objects"
 		}
 	default:
 		remedy = pgerror.Hint(err)

@@ -90,7 +90,7 @@ func (db database) release(ctx context.Context, pool string, number int, force b
 		tag, err := tx.Exec(ctx, db.sql(`UPDATE $s.node_lease SET holder = NULL, expires_at = NULL
 			WHERE pool = $1 AND number = $2 AND term = $3 AND holder IS NOT NULL`), pool, number, l.Term)
 		if err == nil && tag.RowsAffected() == 0 {
-			err = fmt.Errorf("number %d of pool %s has changed hands in the meantime; run sortkey nodes list %[2]s %[1]d", number, pool)
+			err = fmt.Errorf("number %d of pool %s has changed hands in the meantime; run %s", number, pool, db.command("nodes list %s %d", pool, number))
 		}
 		return err
 	})

@@ -126,13 +126,13 @@ func (db database) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, n
 		return err
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("pool %s has no free number among its %d numbers; run sortkey nodes list %[1]s to see their holders and reservations", r.Pool, size)
+		return fmt.Errorf("pool %s has no free number among its %d numbers; run %s to see their holders and reservations", r.Pool, size, db.command("nodes list %s", r.Pool))
 	}
 	a := found[0]
 	r.Number = a.Argument
 	if a.Note != nil && *a.Note != r.Note {
-		return fmt.Errorf("number %d of pool %s is reserved for %q; choose another number, or omit the number for a free one; or, if nothing uses this one any more, run sortkey nodes release %[2]s %[1]d",
-			a.Number, a.Pool, *a.Note)
+		return fmt.Errorf("number %d of pool %s is reserved for %q; choose another number, or omit the number for a free one; or, if nothing uses this one any more, run %s",
+			a.Number, a.Pool, *a.Note, db.command("nodes release %s %d", a.Pool, a.Number))
 	}
 	if a.Holder != nil {
 		return fmt.Errorf("number %d of pool %s is held by %q until %s, unless renewed; choose another number, or stop the holder",

@@ -78,6 +78,7 @@ func TestPrivileges(t *testing.T) {
 		wantFailure(t, sortkey(t, db, "nodes list"), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
 		must(t, db, "migrate up --schema keys --epoch 2026-01-01")
 		wantParts(t, must(t, db, "nodes reserve sno --schema keys"), "SET keys.node = 65535")
+		wantFailure(t, sortkey(t, db, "nodes reserve sno 65535 --schema keys --note other"), 2, "run sortkey nodes release sno 65535 --schema keys\n")
 		reader, role := asRole(t, db)
 		denied := func(line string, parts ...string) {
 			t.Helper()

@@ -357,7 +357,7 @@ func TestDamagedInstallation(t *testing.T) {
 		wantFailure(t, sortkey(t, db, "migrate check"), 1, "schema sortkey: view sortkey.node_status is missing; restore it from a backup", "[object-missing]")
 		wantFailure(t, sortkey(t, db, "nodes list"), 2, `"sortkey.node_status" does not exist`, "run sortkey migrate check to list its missing objects")
 		db.Exec(t, "DROP VIEW sortkey.node_defaults CASCADE; DROP FUNCTION sortkey.sno_at; DROP DOMAIN sortkey.uid60")
-		wantFailure(t, sortkey(t, db, "migrate check"), 1, "domain sortkey.uid60 is missing", "function sortkey.sno_at is missing", "view sortkey.node_defaults is missing", "view sortkey.node_problems is missing")
+		wantFailure(t, sortkey(t, db, "migrate check"), 1, "domain sortkey.uid60 is missing", "function sortkey.sno_at(timestamptz, integer, integer, integer) is missing", "view sortkey.node_defaults is missing", "view sortkey.node_problems is missing")
 	})
 }
 

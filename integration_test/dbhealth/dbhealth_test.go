@@ -117,7 +117,18 @@ func TestRules(t *testing.T) {
 		{name: "restore without data", own: true, one: true, sql: `DELETE FROM sortkey.layout`,
 			want: []string{`not-installed problem schema sortkey: table sortkey\.layout has no layout of Snowflake → restore the data of the schemas sortkey and sortkey_internal`}},
 		{name: "unknown layout", own: true, one: true, sql: `UPDATE sortkey.layout SET layout = 'new'`, want: []string{`not-installed problem schema sortkey: unknown Snowflake layout "new"`}},
-		{name: "object", own: true, sql: `DROP FUNCTION sortkey.sno_at`, want: []string{"object-missing problem schema sortkey: function sortkey.sno_at is missing"}},
+		{name: "object", own: true, sql: `DROP FUNCTION sortkey.sno_at`, want: []string{`object-missing problem schema sortkey: function sortkey\.sno_at\(timestamptz, integer, integer, integer\) is missing`}},
+		{name: "overload", own: true, sql: `DROP FUNCTION sortkey.next_snowflake()`, want: []string{`object-missing problem schema sortkey: function sortkey\.next_snowflake\(\) is missing → restore it from a backup; .* sortkey migrate print: CREATE`}},
+		{name: "function of another layout", own: true, sql: `CREATE OR REPLACE FUNCTION sortkey.snowflake_time(id bigint) RETURNS timestamptz IMMUTABLE RETURN to_timestamp((id >> 22) / 1000.0)`,
+			want: []string{`layout-differs problem schema sortkey: functions have another layout than the installation: snowflake_time → replace them with their statements from sortkey migrate print$`}},
+
+		{name: "another installation", own: true, one: true, options: dbhealth.Options{Config: migrations.Config{Schema: "keys"}}, setup: func(t *testing.T, db *pgtest.DB) {
+			epoch := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+			pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "keys", Snowflake: idtype.SnowflakeLayout{Epoch: epoch, DatacenterBits: 4, WorkerBits: 6, SequenceBits: 12},
+				SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: epoch.AddDate(0, 6, 0)}}))
+			db.Exec(t, "DROP FUNCTION keys.snowflake_time; CREATE TABLE t (id bigint PRIMARY KEY DEFAULT keys.next_snowflake(7))")
+		}, want: []string{`object-missing problem schema keys: function keys\.snowflake_time\(bigint\) is missing → .* sortkey migrate print --epoch 2024-01-01 --bits 4/6/12 --si-epoch 2024-07-01 --si-bits 5/8 --schema keys: CREATE`,
+			`node-unreserved problem column public\.t\.id: .* → run sortkey nodes reserve snowflake 7 --schema keys, or SELECT keys\.reserve_node`}},
 
 		{name: "copy of a database", sql: `SELECT sortkey.reserve_node('snowflake', 1, 'x'); UPDATE sortkey.node_home SET database = 'other'`,
 			want: []string{`database-copied warning database DB: was copied, .* → stop .*, and run SELECT sortkey\.confirm_original\(\) here; or, if both continue, run SELECT sortkey\.reserve_for_copy\('DB'\) there`}},

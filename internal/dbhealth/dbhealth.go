@@ -192,7 +192,7 @@ func (e *Examination) fail(ctx context.Context, table, subject string, err error
 	case state == pgerror.LockNotAvailable:
 		level, remedy = Unknown, "another session keeps a table locked; try again"
 	case Missing(err):
-		remedy = cmp.Or(e.outdated, remedyMissing)
+		remedy = cmp.Or(e.outdated, e.remedyMissing())
 	}
 	e.add(level, table, subject, pgerror.Message(err), remedy)
 	return nil

@@ -9,16 +9,40 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/internal/pgerror"
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// The remedies for missing migrations and objects.
-const (
-	RemedyUp       = "run sortkey migrate up"
-	remedyOutdated = RemedyUp + ", or, if your own tool ran the others, continue with its files from sortkey migrate export"
-	remedyMissing  = "restore it from a backup; a view or a function can also be created with its statements from sortkey migrate print: CREATE, then REVOKE and GRANT"
-)
+// Command returns a command line for the installation in a schema, such as sortkey migrate up.
+func Command(schema, line string) string {
+	if schema != migrations.DefaultSchema {
+		line += " --schema " + schema
+	}
+	return "sortkey " + line
+}
+
+// command is [Command] for the examined installation.
+func (e *Examination) command(format string, args ...any) string {
+	return Command(e.Config.Schema, fmt.Sprintf(format, args...))
+}
+
+// remedyMissing returns the remedy for a missing object.
+func (e *Examination) remedyMissing() string {
+	return "restore it from a backup; a view or a function can also be created with its statements from " + e.printCommand() + ": CREATE, then REVOKE and GRANT"
+}
+
+// printCommand returns the command that prints the SQL of the installation, with its layouts.
+func (e *Examination) printCommand() string {
+	flags := ""
+	if l := e.Config.Snowflake; l != (idtype.SnowflakeLayout{}) && l != idtype.DefaultSnowflakeLayout() {
+		flags = " " + e.layoutOf("snowflake")
+	}
+	if e.Config.SnowflakeSI != (idtype.SnowflakeSILayout{}) {
+		flags += " " + strings.NewReplacer("--", "--si-").Replace(e.layoutOf("snowflake_si"))
+	}
+	return e.command("migrate print%s", flags)
+}
 
 // Diagnose returns the problem and the remedy of an error of package migrations that wraps a
 // problem with an installation. Otherwise the problem is empty.
@@ -33,14 +57,15 @@ func Diagnose(err error, schema string) (problem, remedy string) {
 	if end := strings.LastIndex(problem, "; "); end >= 0 {
 		problem, remedy = problem[:end], strings.TrimSuffix(problem[end+2:], ": "+sentinels[i].Error())
 	}
+	up := Command(schema, "migrate up")
 	switch sentinels[i] {
 	case migrations.ErrNotInstalled:
-		return fmt.Sprintf("schema %q of this database has no installation", schema), RemedyUp + ", or pass the schema of the installation with --schema"
+		return fmt.Sprintf("schema %q of this database has no installation", schema), "run " + up + ", or pass the schema of the installation with --schema"
 	case migrations.ErrOutdated:
 		if strings.Contains(problem, "has no functions for") {
-			return problem, RemedyUp + " with the same flags"
+			return problem, "run " + up + " with the same flags"
 		}
-		return problem, remedyOutdated
+		return problem, "run " + up + ", or, if your own tool ran the others, continue with its files from " + Command(schema, "migrate export")
 	case migrations.ErrIncomplete:
 		return problem, fmt.Sprintf("restore the data of the schemas %s and %[1]s_internal", schema)
 	case migrations.ErrLayout:
@@ -64,30 +89,41 @@ func Missing(err error) bool {
 	return slices.Contains([]string{"42P01", "42883", "42703", "3F000"}, state) || state == "42704" && pgerror.Hint(err) == ""
 }
 
-// deniedSchema matches the server's message for a schema.
-var deniedSchema = regexp.MustCompile(`^permission denied for schema ([a-z0-9_]+)$`)
+// denied matches the server's message for an object. It has the name of a table without its schema.
+var denied = regexp.MustCompile(`^permission denied for ([a-z ]+) (\S.*)$`)
 
 // Privileges returns the remedy for an error about missing privileges of the role. In
 // privileges, $s is the schema of the installation.
 func Privileges(ctx context.Context, db *sql.DB, err error, schema string, privileges ...string) string {
+	message := pgerror.Message(err)
+	var kind, object string
+	if m := denied.FindStringSubmatch(message); m != nil {
+		kind, object = m[1], m[2]
+	}
 	var role, database string
+	var own bool // whether the object belongs to the installation
 	if read(ctx, db, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, "SELECT quote_ident(current_user), quote_ident(current_database())").Scan(&role, &database)
+		return tx.QueryRowContext(ctx, `SELECT quote_ident(current_user), quote_ident(current_database()), $1::text IN ($2::text, $2 || '_internal') OR EXISTS (
+			SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname IN ($2, $2 || '_internal') AND c.relname = $1
+			UNION ALL SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname IN ($2, $2 || '_internal') AND p.proname = $1)`, object, schema).
+			Scan(&role, &database, &own)
 	}) != nil {
 		role = "this role"
 	}
-	message := pgerror.Message(err)
 	needs := func(privilege string) bool {
 		return slices.ContainsFunc(privileges, func(p string) bool { return strings.HasPrefix(p, privilege) })
 	}
-	denied := deniedSchema.FindStringSubmatch(message)
 	switch {
-	case denied != nil && denied[1] != schema && denied[1] != schema+"_internal": // of the user
-		return ""
-	case denied != nil && !needs("USAGE ON SCHEMA"):
-		privileges = append([]string{"USAGE ON SCHEMA " + denied[1]}, privileges...)
-	case strings.HasPrefix(message, "permission denied for database "):
+	case kind == "database":
 		return fmt.Sprintf("connect as the owner of the database, or run GRANT CREATE ON DATABASE %s TO %s", database, role)
+	case message == "permission denied to create database":
+		return "connect as a role with CREATEDB"
+	case kind != "" && !own:
+		return fmt.Sprintf("connect as the owner of %s %s, or as a role with privileges on it", kind, object)
+	case kind == "" && !strings.HasPrefix(message, "must be owner of "):
+		return "" // of a role or a setting
+	case kind == "schema" && !needs("USAGE ON SCHEMA"):
+		privileges = append([]string{"USAGE ON SCHEMA " + object}, privileges...)
 	}
 	remedy := "connect as the owner of schema " + schema
 	separator := ", or run "

@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/sortkey/sortkey/migrations"
 )
 
 // A setting is the node number of defaults, in the session and for the database, and the
@@ -79,7 +77,7 @@ func checkReservation(ctx context.Context, e *Examination) error {
 		e.add(Problem, "", subject, fmt.Sprintf("number %d is out of range: %s", number, strings.Join(outOfRange, ", ")), s.alter+"N with a number in range, and reconnect")
 	case len(reserved) == 0:
 		e.add(Warning, "", subject, fmt.Sprintf("number %d is not reserved in any pool: a program could claim it", number),
-			fmt.Sprintf("run sortkey nodes reserve POOL %d, with the pool of each format that defaults use", number))
+			"run "+e.command("nodes reserve POOL %d", number)+", with the pool of each format that defaults use")
 	default:
 		e.add(OK, "", subject, fmt.Sprintf("number %d is reserved in %s", number, strings.Join(reserved, ", ")), "")
 	}
@@ -91,13 +89,9 @@ func checkReservation(ctx context.Context, e *Examination) error {
 // whose number isn't reserved. It adds the command to a remedy that reserves a number.
 func checkDefaults(noNode bool) checkFunc {
 	return func(ctx context.Context, e *Examination) error {
-		option := ""
-		if e.Config.Schema != migrations.DefaultSchema {
-			option = " --schema $s"
-		}
 		_, err := e.addRows(ctx, Problem, fmt.Sprintf(`
-			SELECT '', subject, problem, regexp_replace(remedy, $$^run (SELECT [a-z0-9_]+[.]reserve_node[(]'([a-z0-9-]+)', ([0-9]+), )$$, $$run sortkey nodes reserve%s \2 \3, or \1$$)
-			FROM $s.node_problems WHERE no_node = %t ORDER BY pool, number, subject, problem`, option, noNode))
+			SELECT '', subject, problem, regexp_replace(remedy, $$^run (SELECT [a-z0-9_]+[.]reserve_node[(]'([a-z0-9-]+)', ([0-9]+), )$$, $$run %s, or \1$$)
+			FROM $s.node_problems WHERE no_node = %t ORDER BY pool, number, subject, problem`, e.command(`nodes reserve \2 \3`), noNode))
 		return err
 	}
 }

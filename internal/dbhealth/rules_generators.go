@@ -109,7 +109,7 @@ func checkGeneratorBehind(ctx context.Context, e *Examination, k key) error {
 		return nil
 	}
 	e.add(Warning, k.table, k.subject(), fmt.Sprintf("has a key of %s %s%s is of %s: its sequence was set back, or another generator uses the number", stamp(*n.own), why, k.format, stamp(last)),
-		fmt.Sprintf("run sortkey audit %s to find duplicates, and never set or restore %s_internal.%s_clock by itself; the next ID is of the present again", k.table, e.Config.Schema, k.format))
+		fmt.Sprintf("run %s to find duplicates, and never set or restore %s_internal.%s_clock by itself; the next ID is of the present again", e.command("audit %s", k.table), e.Config.Schema, k.format))
 	return nil
 }
 

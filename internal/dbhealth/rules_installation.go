@@ -23,7 +23,7 @@ func checkInstalled(ctx context.Context, e *Examination) error {
 		return err
 	}
 	if errors.Is(err, migrations.ErrNotInstalled) {
-		detail, remedy = "sortkey is not installed", RemedyUp
+		detail, remedy = "sortkey is not installed", "run "+e.command("migrate up")
 		others, err := e.texts(ctx, `SELECT n.nspname FROM pg_namespace n
 			WHERE (SELECT count(*) FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname IN ('revision', 'layout', 'node_lease')) = 3 ORDER BY 1`)
 		if err != nil {
@@ -101,10 +101,42 @@ func checkLayouts(ctx context.Context, e *Examination) error {
 		return nil
 	}
 	e.add(OK, "", "snowflake", e.layoutOf("snowflake"), "")
-	if e.Config.SnowflakeSI != (idtype.SnowflakeSILayout{}) {
-		e.add(OK, "", "snowflake-si", e.layoutOf("snowflake_si"), "")
+	l, si := e.Config.Snowflake, e.Config.SnowflakeSI
+	id, err := l.Compose(idtype.SnowflakeParts{Time: l.Epoch.Add(sampleAge), Worker: 1})
+	if err == nil {
+		err = e.checkFunctions(ctx, "snowflake", l.Epoch, int64(id), 1<<l.SequenceBits)
 	}
-	return nil
+	if err != nil || si == (idtype.SnowflakeSILayout{}) {
+		return err
+	}
+	e.add(OK, "", "snowflake-si", e.layoutOf("snowflake_si"), "")
+	sample, err := si.Compose(idtype.SnowflakeSIParts{Time: si.BaseClock.Add(sampleAge), Machine: 1})
+	if err != nil {
+		return err
+	}
+	return e.checkFunctions(ctx, "snowflake_si", si.BaseClock, int64(sample), 1<<si.IndexBits)
+}
+
+// sampleAge is the time since the epoch in the IDs that checkFunctions passes.
+const sampleAge = 12345678 * time.Millisecond
+
+// checkFunctions compares functions of a format with its layout, by an ID of sampleAge and node number 1.
+func (e *Examination) checkFunctions(ctx context.Context, format string, epoch time.Time, id, node int64) error {
+	var wrong string
+	err := e.row(ctx, []any{&wrong}, strings.ReplaceAll(`
+		SELECT coalesce(string_agg(name, ', '), '') FROM (VALUES
+			('FORMAT_time', extract(epoch FROM $s.FORMAT_time($1)) * 1000 = $2),
+			('FORMAT_node', $s.FORMAT_node($1) = 1),
+			('FORMAT_parts', (SELECT extract(epoch FROM p."time") * 1000 FROM $s.FORMAT_parts($1) p) = $2),
+			('FORMAT_floor', $s.FORMAT_floor(to_timestamp($2 / 1000.0)) = $1 - $3)) f (name, ok)
+		WHERE ok IS NOT TRUE`, "FORMAT", format), id, epoch.Add(sampleAge).UnixMilli(), node)
+	if Missing(err) {
+		return nil // checkObjects names it
+	}
+	if err == nil && wrong != "" {
+		e.add(Problem, "", e.installation(), "functions have another layout than the installation: "+wrong, "replace them with their statements from "+e.printCommand())
+	}
+	return err
 }
 
 // layoutOf returns the layout of a format, as the flags of the command.
@@ -125,8 +157,9 @@ func layoutFlags(epoch time.Time, widths ...int) string {
 	return fmt.Sprintf("--epoch %s --bits %s", epoch.Format(layout), strings.Trim(strings.ReplaceAll(fmt.Sprint(widths), " ", "/"), "[]"))
 }
 
-// created matches the statements that create the objects of an installation.
-var created = regexp.MustCompile(`(?m)^CREATE (TABLE|VIEW|SEQUENCE|DOMAIN|FUNCTION|PROCEDURE) ([a-z0-9_]+)\.([a-z0-9_]+)`)
+// dropped matches the statements that drop the objects of an installation, with the arguments of
+// functions. An installation without a base clock lacks the ones that may not exist.
+var dropped = regexp.MustCompile(`(?m)^DROP (TABLE|VIEW|SEQUENCE|DOMAIN|FUNCTION|PROCEDURE) (IF EXISTS )?([a-z0-9_]+)\.([a-z0-9_]+)(?:\(([a-z0-9_, \[\]]*)\))?;$`)
 
 // checkObjects compares the catalog with the migrations. Missing migrations are another rule's
 // matter.
@@ -140,20 +173,23 @@ func checkObjects(ctx context.Context, e *Examination) error {
 	}
 	var objects []string
 	for _, m := range list {
-		for _, object := range created.FindAllStringSubmatch(m.Up, -1) {
-			objects = append(objects, strings.ToLower(object[1])+" "+object[2]+" "+object[3])
+		for _, object := range dropped.FindAllStringSubmatch(m.Down, -1) {
+			if object[2] == "" || e.Config.SnowflakeSI != (idtype.SnowflakeSILayout{}) {
+				objects = append(objects, strings.ToLower(object[1])+"/"+strings.Join(object[3:], "/"))
+			}
 		}
 	}
 	missing, err := e.texts(ctx, `
-		SELECT DISTINCT format('%s %s.%s', o.kind, o.schema, o.name)
-		FROM string_to_table($1, ',') t, LATERAL (SELECT split_part(t, ' ', 1), split_part(t, ' ', 2), split_part(t, ' ', 3)) o (kind, schema, name)
+		SELECT format(CASE WHEN o.routine THEN '%s %s.%s(%s)' ELSE '%s %s.%s' END, o.kind, o.schema, o.name, o.arguments)
+		FROM string_to_table($1, E'\n') t, LATERAL (SELECT split_part(t, '/', 1), split_part(t, '/', 2), split_part(t, '/', 3), split_part(t, '/', 4), t ~ '^(function|procedure)/') o (kind, schema, name, arguments, routine)
 		WHERE NOT CASE
-			WHEN o.kind IN ('function', 'procedure') THEN EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = o.schema AND p.proname = o.name)
+			WHEN o.routine THEN EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = o.schema AND p.proname = o.name
+				AND ARRAY(SELECT unnest(p.proargtypes)) = ARRAY(SELECT to_regtype(a)::oid FROM string_to_table(o.arguments, ', ') a))
 			WHEN o.kind = 'domain' THEN EXISTS (SELECT FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname = o.schema AND t.typname = o.name)
 			ELSE EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = o.schema AND c.relname = o.name) END
-		ORDER BY 1`, strings.Join(objects, ","))
+		ORDER BY 1`, strings.Join(objects, "\n"))
 	for _, object := range missing {
-		e.add(Problem, "", e.installation(), object+" is missing", remedyMissing)
+		e.add(Problem, "", e.installation(), object+" is missing", e.remedyMissing())
 	}
 	return err
 }

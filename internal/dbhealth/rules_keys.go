@@ -75,7 +75,7 @@ func checkDuplicates(ctx context.Context, e *Examination, k key) error {
 		return err
 	}
 	e.add(Problem, k.table, k.subject(), fmt.Sprintf("has no unique index, and %s more than once among %d rows, such as %s", plural(duplicates, "key", ""), sampled, *example),
-		fmt.Sprintf("run sortkey audit %s to find all, correct the rows, and run CREATE UNIQUE INDEX ON %[1]s (%s)", k.table, k.column))
+		fmt.Sprintf("run %s to find all, correct the rows, and run CREATE UNIQUE INDEX ON %s (%s)", e.command("audit %s", k.table), k.table, k.column))
 	return nil
 }
 

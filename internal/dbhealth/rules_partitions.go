@@ -49,13 +49,15 @@ func eachTable(f func(context.Context, *Examination, *ManagedTable) error) check
 }
 
 // runRegularly is a remedy for missing partitions.
-const runRegularly = "run sortkey partitions run regularly, or CALL $s.maintain_partitions()"
+func (e *Examination) runRegularly() string {
+	return e.sql("run " + e.command("partitions run") + " regularly, or CALL $s.maintain_partitions()")
+}
 
 func checkHorizon(ctx context.Context, e *Examination, t *ManagedTable) error {
 	if err := e.ReadHorizon(ctx, t); err != nil {
 		return err
 	}
-	remedy := e.sql(runRegularly)
+	remedy := e.runRegularly()
 	switch {
 	case !t.covered() && t.DefaultPartition != nil:
 		e.add(Problem, t.Table, t.Table, "no partition covers the present: new rows go to the default partition", remedy)
@@ -86,7 +88,7 @@ func checkPremake(ctx context.Context, e *Examination, t *ManagedTable) error {
 		return err
 	}
 	if missing := t.Steps["create"]; missing*2 >= t.Premake && missing > 0 {
-		e.add(Warning, t.Table, t.Table, fmt.Sprintf("%s; %d of %d partitions ahead are missing", e.until(t), missing, t.Premake), e.sql(runRegularly))
+		e.add(Warning, t.Table, t.Table, fmt.Sprintf("%s; %d of %d partitions ahead are missing", e.until(t), missing, t.Premake), e.runRegularly())
 	}
 	return nil
 }
@@ -113,7 +115,7 @@ func checkDefault(ctx context.Context, e *Examination, t *ManagedTable) error {
 	find := fmt.Sprintf("SELECT %s.%s_time(%s), * FROM %s ORDER BY %[3]s", e.Config.Schema, t.Format, key, *t.DefaultPartition)
 	remedy := "run " + find + " to see them. Maintenance doesn't move rows older than the retention: delete them, or move them to another table. It moves later rows when their time comes: if that is far in the future, correct the clock of the program that generated them"
 	if t.Steps["drain"] > 0 {
-		remedy = "run sortkey partitions run, which moves rows within the retention and the partitions ahead to partitions of their own; if rows remain, run " + find + " to see them"
+		remedy = "run " + e.command("partitions run") + ", which moves rows within the retention and the partitions ahead to partitions of their own; if rows remain, run " + find + " to see them"
 	}
 	e.add(Warning, t.Table, t.Table, fmt.Sprintf("default partition %s has %s outside all other partitions", *t.DefaultPartition, count), remedy)
 	return nil
@@ -140,11 +142,11 @@ func checkMaintenance(ctx context.Context, e *Examination, t *ManagedTable) erro
 	case err != nil:
 		return err
 	case outcome == "failed":
-		e.add(Problem, t.Table, t.Table, "the last maintenance of a table with this name failed at step "+failure, "correct the cause, and run sortkey partitions run")
+		e.add(Problem, t.Table, t.Table, "the last maintenance of a table with this name failed at step "+failure, "correct the cause, and run "+e.command("partitions run"))
 	case outcome != "":
-		e.add(Warning, t.Table, t.Table, "the last maintenance of a table with this name skipped step "+failure, "run sortkey partitions run while no long transaction uses the table")
+		e.add(Warning, t.Table, t.Table, "the last maintenance of a table with this name skipped step "+failure, "run "+e.command("partitions run")+" while no long transaction uses the table")
 	case late:
-		e.add(Warning, t.Table, t.Table, "the last maintenance was "+distance(*last, e.serverNow()), "run sortkey partitions run every hour or so")
+		e.add(Warning, t.Table, t.Table, "the last maintenance was "+distance(*last, e.serverNow()), "run "+e.command("partitions run")+" every hour or so")
 	case last != nil:
 		e.add(OK, t.Table, t.Table, "the last maintenance was "+distance(*last, e.serverNow()), "")
 	}

@@ -24,7 +24,7 @@ func checkExhausted(ctx context.Context, e *Examination) error {
 			case err != nil:
 				return err
 			case all:
-				e.add(Problem, p.Pool, p.subject(), detail+", and none is free", "release the reservations that no default uses, or move to a layout with more node numbers: sortkey nodes list "+p.Pool)
+				e.add(Problem, p.Pool, p.subject(), detail+", and none is free", "release the reservations that no default uses, or move to a layout with more node numbers: "+e.command("nodes list %s", p.Pool))
 			default:
 				e.add(OK, p.Pool, p.subject(), detail, "")
 			}
@@ -36,7 +36,7 @@ func checkExhausted(ctx context.Context, e *Examination) error {
 		}
 		switch {
 		case *p.Free <= 0:
-			e.add(Problem, p.Pool, p.subject(), detail+": no other program can start", "stop programs that don't need their number, or release their claims: sortkey nodes list "+p.Pool)
+			e.add(Problem, p.Pool, p.subject(), detail+": no other program can start", "stop programs that don't need their number, or release their claims: "+e.command("nodes list %s", p.Pool))
 		case *p.Free*4 < p.Held:
 			e.add(Warning, p.Pool, p.subject(), detail+": a rolling deploy with a surge of 25 % needs more", "move to a layout with more node numbers, or deploy in smaller steps")
 		default:
@@ -101,7 +101,7 @@ func checkRanges(ctx context.Context, e *Examination) error {
 	for _, r := range reserved {
 		if r.setting < 0 {
 			e.add(Problem, r.pool, fmt.Sprintf("number %d of pool %s", r.number, r.pool), "reserved, but out of range: "+r.rangeText(),
-				fmt.Sprintf("run sortkey nodes release %s %d", r.pool, r.number))
+				"run "+e.command("nodes release %s %d", r.pool, r.number))
 		}
 	}
 	return err
@@ -123,7 +123,7 @@ func checkMarks(ctx context.Context, e *Examination) error {
 		e.add(Warning, n.Pool, fmt.Sprintf("number %d of pool %s", n.Number, n.Pool), fmt.Sprintf("high-water mark %s ahead of the server's clock: the clock of a holder was wrong", ahead), remedy)
 	}
 	if len(wrong) > shown {
-		e.add(Warning, "", "other numbers", fmt.Sprintf("%d more high-water marks are ahead", len(wrong)-shown), "run sortkey nodes list --all")
+		e.add(Warning, "", "other numbers", fmt.Sprintf("%d more high-water marks are ahead", len(wrong)-shown), "run "+e.command("nodes list --all"))
 	}
 	return err
 }

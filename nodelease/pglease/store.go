@@ -123,7 +123,11 @@ func (s *Store) up(ctx context.Context) error {
 	err := migrations.Up(ctx, s.db, config)
 	if pgerror.State(err) == pgerror.InsufficientPrivilege {
 		remedy, _ := s.grants(ctx)
-		return fmt.Errorf("%w; or run sortkey migrate up as the owner of the database, and then %s: %w", err, remedy, nodelease.ErrMisconfigured)
+		option := ""
+		if s.schema != migrations.DefaultSchema {
+			option = " --schema " + s.schema
+		}
+		return fmt.Errorf("%w; or run sortkey migrate up%s as the owner of the database, and then %s: %w", err, option, remedy, nodelease.ErrMisconfigured)
 	}
 	return err
 }
