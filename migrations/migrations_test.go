@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/sortkey/sortkey/idtype"
 )
@@ -132,6 +133,10 @@ func TestRendering(t *testing.T) {
 				if at := ugly.FindStringIndex(text); at != nil {
 					t.Errorf("expected plain text, got %s %s (%s) with %q at:\n%s", m.Name, direction, name,
 						text[at[0]:at[1]], text[max(0, at[0]-60):min(len(text), at[1]+60)])
+				}
+				// In a database of another encoding than UTF-8, psql and the server reject other characters.
+				if i := strings.IndexFunc(text, func(r rune) bool { return r > unicode.MaxASCII }); i >= 0 {
+					t.Errorf("expected ASCII, got %s %s with %q", m.Name, direction, text[i:])
 				}
 				if !strings.HasSuffix(text, ";\n") {
 					t.Errorf("expected %s %s to end with a statement", m.Name, direction)

@@ -131,7 +131,7 @@ func TestRules(t *testing.T) {
 			`node-unreserved problem column public\.t\.id: .* → run sortkey nodes reserve snowflake 7 --schema keys, or SELECT keys\.reserve_node`}},
 
 		{name: "copy of a database", sql: `SELECT sortkey.reserve_node('snowflake', 1, 'x'); UPDATE sortkey.node_home SET database = 'other'`,
-			want: []string{`database-copied warning database DB: was copied, .* → stop .*, and run SELECT sortkey\.confirm_original\(\) here; or, if both continue, run SELECT sortkey\.reserve_for_copy\('DB'\) there`}},
+			want: []string{`database-copied warning database DB: was copied, .* → stop .*, and run SELECT sortkey\.confirm_original\(\) here; or, if both continue, run SELECT sortkey\.reserve_for_copy\('DB [0-9/]+'\) there`}},
 		{name: "promoted server", sql: `SELECT sortkey.reserve_node('snowflake', 1, 'x'); UPDATE sortkey.node_home SET timeline = '00000000'`,
 			want: []string{`database-copied warning database DB: continues after a promotion or a recovery \(timeline 00000001, before 00000000\)`}},
 

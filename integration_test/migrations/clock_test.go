@@ -13,6 +13,39 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
+// A number is reserved while the sequence of the format is behind its high-water mark. If the server's clock is set
+// back before the first default, there are no IDs of the earlier holder.
+func TestReserveBeforeClockStep(t *testing.T) {
+	t.Parallel()
+	pgtest.OneFaketime(t, func(t *testing.T, db *pgtest.DB, clock *pgtest.Clock) {
+		up(t, db, complete)
+		g := instance(t, db)
+		seen := map[int64]bool{}
+		for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
+			id, err := g.Next()
+			must(t, err)
+			seen[id.Int64()] = true
+		}
+		node := g.Stats().Claim.Number
+		must(t, g.Close())
+		conn := db.Conn(t)
+		exec(t, conn, fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', %d, 'defaults')", node))
+		clock.Step(t, -3*time.Second)
+		var id int64
+		next := fmt.Sprintf("SELECT sortkey.next_snowflake(%d)", node)
+		if err := conn.QueryRow(t.Context(), next).Scan(&id); err == nil || !strings.Contains(err.Error(), "is behind") {
+			t.Errorf("want an error about the clock, got the ID %d and %v", id, err)
+		}
+		clock.Step(t, 0)
+		for range 1000 {
+			must(t, conn.QueryRow(t.Context(), next).Scan(&id))
+			if seen[id] {
+				t.Fatalf("ID %d of the earlier holder", id)
+			}
+		}
+	})
+}
+
 // The server's clock steps back and forward while 8 sessions generate IDs. There are
 // no duplicates. The IDs of a session increase. If the clock is behind, a call waits for a second at most and then returns
 // an error. Calls succeed again once the clock has caught up.

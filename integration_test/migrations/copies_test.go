@@ -223,6 +223,103 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// A claim beside confirm_copy gets a number of the copy, also if it began before the copy had its numbers.
+func TestClaimBesideConfirmCopy(t *testing.T) {
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		must(t, instance(t, db).Close())
+		numbers := pgtest.Value[string](t, db.Conn(t), "SELECT sortkey.reserve_for_copy('staging', 4)")
+		tx, err := db.Conn(t).Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), "SELECT sortkey.confirm_copy($1, snapshot => true)", numbers)
+		must(t, err)
+		results := map[string]chan error{}
+		statements := map[string]string{ // with their errors
+			"SELECT sortkey.reserve_node('snowflake', 5, 'x')": "this database is a copy, and its original uses the number",
+			"SELECT number FROM sortkey.claim_node('snowflake', 1024, (SELECT layout FROM sortkey.node_pool WHERE name = 'snowflake'), '{}', 'x y', 30000, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 30000)": "",
+		}
+		for statement := range statements {
+			conn, done := db.Conn(t), make(chan error, 1)
+			go func() {
+				_, err := conn.Exec(t.Context(), statement)
+				done <- err
+			}()
+			pgtest.AwaitLock(t, db.Conn(t), conn.PgConn().PID(), done)
+			results[statement] = done
+		}
+		must(t, tx.Commit(t.Context()))
+		for statement, want := range statements {
+			if err := <-results[statement]; (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: want the error %q, got %v", statement, want, err)
+			}
+		}
+		if n := pgtest.Value[int](t, db.Conn(t), "SELECT count(*) FROM sortkey.node_lease l JOIN sortkey.node_pool p ON p.name = l.pool WHERE l.number <@ p.of_original AND (l.holder IS NOT NULL OR l.reserved IS NOT NULL)"); n > 0 {
+			t.Errorf("%d claims and reservations of numbers that the original uses", n)
+		}
+	})
+}
+
+// A note of another reservation doesn't give a copy numbers that the original uses.
+func TestNotesOfCopies(t *testing.T) {
+	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		conn := db.Conn(t)
+		exec(t, conn, "SELECT sortkey.reserve_node('snowflake', 1023, 'shop')")
+		fails(t, conn, "55006", "SELECT sortkey.reserve_for_copy('shop')", "cannot reserve numbers for copy 'shop': this database uses a number with that note")
+		exec(t, conn, "SELECT sortkey.reserve_for_copy('staging', 4)")
+		fails(t, conn, "55006", "SELECT sortkey.reserve_node('snowflake', 31, 'staging')", "it is reserved for 'staging'")
+		// A pool that is made later has the reservations of its layout, and the copy's are still its own.
+		exec(t, conn, "SELECT sortkey.create_node_pool('more', 1024, (SELECT d.layout FROM sortkey_internal.default_pool('snowflake') d))")
+		numbers := func() string {
+			return pgtest.Value[string](t, conn, "SELECT sortkey.reserve_for_copy('staging', 4) #>> '{pools,more,numbers}'")
+		}
+		if got := numbers(); got != "{[28,32)}" {
+			t.Errorf("want the numbers of the copy in the new pool, got %s", got)
+		}
+		exec(t, conn, "SELECT sortkey.unreserve_node('more', 31)")
+		if got := numbers(); got != "{[28,31)}" {
+			t.Errorf("want the other numbers of the copy, got %s", got)
+		}
+	})
+}
+
+// A dump that is restored into the same database doesn't know the claims since then. Its pools are closed until those
+// have expired, and the settings of partitions stay.
+func TestRestoreInPlace(t *testing.T) {
+	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "CREATE TABLE events (id sortkey.snowflake PRIMARY KEY) PARTITION BY RANGE (id); SELECT sortkey.manage_partitions('events', '1 day')")
+		must(t, instance(t, db).Close()) // creates the pool
+		file := "/tmp/" + db.Name
+		sh := func(script string) {
+			t.Helper()
+			_, err := pgtest.Exec(t, db.Container(), "root", "bash", "-c", "set -eo pipefail; "+script)
+			must(t, err)
+		}
+		sh("pg_dump -U postgres " + db.Name + " >" + file)
+		running := instance(t, db) // after the dump
+		sh("psql -U postgres -qc 'DROP SCHEMA public, sortkey, sortkey_internal CASCADE; CREATE SCHEMA public' " + db.Name + "; psql -U postgres -q -v ON_ERROR_STOP=1 -f " + file + " " + db.Name)
+		if err := migrations.CheckDefaults(t.Context(), db.SQL(t), complete); !errors.Is(err, migrations.ErrCopied) {
+			t.Errorf("want ErrCopied, got %v", err)
+		}
+		_, err := nodelease.Acquire(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{}), nodelease.Options{Wait: -1})
+		pgtest.Fails(t, err, nodelease.ErrClockBehind)
+		later := instance(t, db)
+		seen := map[idtype.Snowflake]bool{}
+		for range 1000 {
+			if id, err := running.Next(); err == nil {
+				seen[id] = true
+			}
+			id, err := later.Next()
+			must(t, err)
+			if seen[id] {
+				t.Fatalf("ID %v of a program that had claimed its number after the dump", id)
+			}
+		}
+		db.Exec(t, "CALL sortkey.maintain_partitions()")
+		if n := pgtest.Value[int](t, db.Conn(t), "SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass"); n < 2 {
+			t.Errorf("want partitions of the restored table, got %d", n)
+		}
+	})
+}
+
 // Arguments that can't be right are errors, and change nothing.
 func TestCopyArguments(t *testing.T) {
 	installed.OneReused(t, func(t *testing.T, db *pgtest.DB) {

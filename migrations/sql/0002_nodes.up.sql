@@ -36,7 +36,7 @@ CREATE TABLE {{$s}}.node_home (
     copy boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE {{$s}}.node_home IS 'The database in which node numbers were first claimed or reserved, or that confirm_original or confirm_copy recorded since; see database_problems.';
-COMMENT ON COLUMN {{$s}}.node_home.database IS 'The system identifier of the server, where roles may read it, and the OID of the database.';
+COMMENT ON COLUMN {{$s}}.node_home.database IS 'The system identifier of the server, where roles may read it, and the OIDs of the database and of table node_lease.';
 COMMENT ON COLUMN {{$s}}.node_home.timeline IS 'The timeline of the write-ahead log at that time.';
 COMMENT ON COLUMN {{$s}}.node_home.copy IS 'The database is a copy, with numbers from its original.';
 
@@ -53,6 +53,7 @@ CREATE TABLE {{$s}}.node_lease (
     expires_at timestamptz,
     ttl interval,
     reserved text,
+    of_copy boolean NOT NULL DEFAULT false,
     -- A separate column: with an index on mark itself, each renewal would write to the index.
     free_mark bigint GENERATED ALWAYS AS (CASE WHEN holder IS NULL AND reserved IS NULL THEN mark END) STORED,
     PRIMARY KEY (pool, number)
@@ -68,7 +69,8 @@ COMMENT ON COLUMN {{$s}}.node_lease.nonce IS 'The random value of the last renew
 COMMENT ON COLUMN {{$s}}.node_lease.claimed_at IS 'The time of the last claim, by this server''s clock.';
 COMMENT ON COLUMN {{$s}}.node_lease.expires_at IS 'The time, by this server''s clock, from which other programs can claim the number.';
 COMMENT ON COLUMN {{$s}}.node_lease.ttl IS 'The time until the claim expires, unless renewed.';
-COMMENT ON COLUMN {{$s}}.node_lease.reserved IS 'The note passed to reserve_node, or NULL if the number is not reserved. A reserved number cannot be claimed.';
+COMMENT ON COLUMN {{$s}}.node_lease.reserved IS 'The note passed to reserve_node or reserve_for_copy, or NULL if the number is not reserved. A reserved number cannot be claimed.';
+COMMENT ON COLUMN {{$s}}.node_lease.of_copy IS 'A copy of this database uses the number; see reserve_for_copy.';
 COMMENT ON COLUMN {{$s}}.node_lease.free_mark IS 'The mark of a free number, or NULL if the number is reserved or has a holder, even an expired one.';
 
 -- Makes the commit wait for the disk and for synchronous standbys, even if the database's default is a weaker
@@ -102,14 +104,15 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Returns a text that identifies the database: the system identifier of the server, where roles may read it, and the OID.
--- pg_upgrade and a restored dump change it, and a physical copy doesn't. SECURITY DEFINER, so that all roles get the same text.
+-- Returns a text that identifies the database: the system identifier of the server, where roles may read it, and the OIDs of the
+-- database and of a table. pg_upgrade and a restored dump change it, also one that is restored into the same database, and a
+-- physical copy doesn't. SECURITY DEFINER, so that all roles get the same text. The workers of a Citus cluster lack the table.
 CREATE FUNCTION {{$i}}.database_identity() RETURNS text
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    id CONSTANT text := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+    id CONSTANT text := concat_ws('/', (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()), to_regclass('{{$s}}.node_lease')::oid);
 BEGIN
     RETURN (SELECT c.system_identifier FROM pg_control_system() c) || '/' || id;
 EXCEPTION WHEN insufficient_privilege THEN
@@ -231,8 +234,8 @@ BEGIN
         IF FOUND THEN
             -- Numbers reserved in other pools of this layout, or in the pool with the default name, are reserved here, too:
             -- defaults generate IDs with them.
-            INSERT INTO {{$s}}.node_lease AS l (pool, number, reserved)
-                SELECT pool, r.number, min(r.reserved)
+            INSERT INTO {{$s}}.node_lease AS l (pool, number, reserved, of_copy)
+                SELECT pool, r.number, (array_agg(r.reserved ORDER BY r.of_copy, r.reserved))[1], bool_and(r.of_copy)
                 FROM {{$s}}.node_lease r LEFT JOIN {{$s}}.node_pool p ON p.name = r.pool
                 WHERE r.reserved IS NOT NULL AND r.pool <> pool AND r.number < size
                     AND (p.layout = layout
@@ -242,7 +245,7 @@ BEGIN
                             WHEN layout ~ '^spread64: cluster [0-9]+$' THEN replace(layout, ': cluster ', '-')
                             WHEN layout = 'sno: partitions' THEN 'sno' END)
                 GROUP BY r.number
-                ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = EXCLUDED.reserved WHERE l.reserved IS NULL;
+                ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = EXCLUDED.reserved, of_copy = EXCLUDED.of_copy WHERE l.reserved IS NULL;
             DELETE FROM {{$s}}.node_lease l WHERE l.pool = pool AND l.number >= size AND l.reserved IS NULL;
             SELECT l.number INTO number FROM {{$s}}.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
             IF number IS NOT NULL THEN
@@ -340,6 +343,7 @@ BEGIN
     PERFORM {{$i}}.commit_durably();
     reserved := coalesce(reserved, '{}');
 
+    {{template "wait for confirm_copy" .}}
     PERFORM {{$i}}.open_pool(pool, size, layout, false);
     PERFORM {{$i}}.settle();
     reserved := reserved + {{$i}}.of_original(pool);
@@ -533,6 +537,7 @@ DECLARE
     lease {{$s}}.node_lease;
     now_at timestamptz;
     wait_ms bigint;
+    clock text;
 BEGIN
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
     -- The first claim creates the pool, with the size of its format. The pools of programs can have other names and any size.
@@ -547,6 +552,7 @@ BEGIN
         pool := 'spread64-' || (number & 15);
         number := number >> 4;
     END IF;
+    {{template "wait for confirm_copy" .}}
     IF number <@ {{$i}}.of_original(pool) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
             MESSAGE = format('cannot reserve number %s of pool %s: this database is a copy, and its original uses the number', number, pool),
@@ -559,7 +565,7 @@ BEGIN
     INSERT INTO {{$s}}.node_lease AS l (pool, number, reserved) VALUES (pool, number, note)
         ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = coalesce(l.reserved, note)
         RETURNING l.* INTO lease;
-    IF lease.reserved <> note THEN
+    IF lease.reserved <> note OR lease.of_copy THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
             MESSAGE = format('cannot reserve number %s of pool %s for %L: it is reserved for %L', number, pool, note, lease.reserved),
             HINT = 'Choose another number. If nothing uses the number any more, cancel its reservation with unreserve_node first.';
@@ -586,6 +592,12 @@ BEGIN
             HINT = 'Call reserve_node again after this time, or choose another number.';
     END IF;
     PERFORM pg_sleep(wait_ms / 1000.0) WHERE wait_ms > 0;
+    -- The first default could run after the server's clock was set back. So the clock of its format continues after the mark from
+    -- now on: in a window that begins after it, since windows are shorter than the second that has passed.
+    clock := split_part(coalesce(known.layout, (SELECT d.layout FROM {{$i}}.default_pool(pool) d)), ':', 1);
+    IF lease.mark > 0 AND to_regclass(format('{{$i}}.%I', clock || '_clock')) IS NOT NULL THEN
+        EXECUTE format('SELECT CASE WHEN {{$i}}.%I() <= $1 THEN {{$i}}.%I(0) END', clock || '_last_ms', clock || '_later') USING lease.mark + 1000;
+    END IF;
     -- Remove an expired claim, which the holder could renew.
     UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number;
 END
@@ -625,7 +637,7 @@ BEGIN
     END IF;
     PERFORM {{$i}}.commit_durably();
     -- Remove the holder, so that it cannot release the number with an old mark.
-    UPDATE {{$s}}.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
+    UPDATE {{$s}}.node_lease l SET reserved = NULL, of_copy = false, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
         WHERE l.pool = pool AND l.number = number AND l.reserved IS NOT NULL;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_object',
@@ -877,8 +889,8 @@ CREATE VIEW {{$s}}.database_problems AS
         ELSE
             format('continues after a promotion or a recovery (timeline %s, before %s): if the old server still runs, both can create the same IDs', n.timeline, h.timeline)
         END AS problem,
-        format('stop the inserts and the programs of the other one, and run SELECT {{$s}}.confirm_original() here; or, if both continue, run SELECT {{$s}}.reserve_for_copy(%L) there and SELECT {{$s}}.confirm_copy(…) here, with the result',
-            current_database()) AS remedy
+        format('stop the inserts and the programs of the other one, and run SELECT {{$s}}.confirm_original() here; or, if both continue, run SELECT {{$s}}.reserve_for_copy(%L) there and SELECT {{$s}}.confirm_copy(...) here, with the result',
+            current_database() || ' ' || n.database) AS remedy
     FROM {{$s}}.node_home h CROSS JOIN LATERAL (SELECT {{$i}}.database_identity(), {{$i}}.node_timeline()) n (database, timeline)
     WHERE h.database <> n.database OR h.timeline <> n.timeline;
 COMMENT ON VIEW {{$s}}.database_problems IS 'Says that this database was copied, restored or promoted, until confirm_original or confirm_copy was called.';
@@ -890,8 +902,8 @@ CREATE FUNCTION {{$s}}.confirm_original() RETURNS void
 AS $$
 BEGIN
     PERFORM {{$i}}.commit_durably();
-    UPDATE {{$s}}.node_pool p SET of_original = NULL WHERE p.of_original IS NOT NULL;
     PERFORM {{$i}}.settle(false);
+    UPDATE {{$s}}.node_pool p SET of_original = NULL WHERE p.of_original IS NOT NULL;
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.confirm_original() FROM PUBLIC;
@@ -916,6 +928,10 @@ BEGIN
     IF (octet_length(note) BETWEEN 1 AND 1000 AND numbers BETWEEN 1 AND 65536) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('invalid argument of reserve_for_copy: note %s (1 to 1000 bytes), numbers %s (1 to 65536)', quote_nullable(left(note, 100)), coalesce(numbers::text, 'NULL'));
+    ELSIF EXISTS (SELECT FROM {{$s}}.node_lease l WHERE l.reserved = note AND NOT l.of_copy) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_in_use',
+            MESSAGE = format('cannot reserve numbers for copy %L: this database uses a number with that note', note),
+            HINT = 'Pass another note, which no reservation has.';
     END IF;
     PERFORM {{$i}}.commit_durably();
     PERFORM {{$i}}.settle();
@@ -929,15 +945,15 @@ BEGIN
             LEFT JOIN {{$s}}.node_pool p ON p.name = v.name LEFT JOIN LATERAL {{$i}}.default_pool(v.name) d ON true
         WHERE coalesce(p.size, d.size) IS NOT NULL ORDER BY 1
     LOOP
-        got := coalesce((SELECT range_agg(int4range(l.number, l.number + 1)) FROM {{$s}}.node_lease l WHERE l.pool = pool.name AND l.reserved = note), '{}');
+        got := coalesce((SELECT range_agg(int4range(l.number, l.number + 1)) FROM {{$s}}.node_lease l WHERE l.pool = pool.name AND l.reserved = note AND l.of_copy), '{}');
         IF isempty(got) THEN
             lowest := {{$i}}.node_fence(pool.name, interval '0');
             -- The setting {{$s}}.node needs one number for all formats.
             FOR number IN SELECT n FROM generate_series(0, pool.size - 1) n, {{$i}}.of_original(pool.name) o WHERE NOT n <@ o ORDER BY n >= common, n DESC LOOP
                 EXIT WHEN coalesce((SELECT sum(upper(r) - lower(r)) FROM unnest(got) r), 0) >= least(numbers, pool.size / 2);
                 CONTINUE WHEN NOT pg_try_advisory_xact_lock({{$i}}.node_lock(pool.name, number)); -- a claim inserts the row
-                INSERT INTO {{$s}}.node_lease AS l (pool, number, reserved) VALUES (pool.name, number, note)
-                    ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = note, holder = NULL, expires_at = NULL
+                INSERT INTO {{$s}}.node_lease AS l (pool, number, reserved, of_copy) VALUES (pool.name, number, note, true)
+                    ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = note, of_copy = true, holder = NULL, expires_at = NULL
                         WHERE l.reserved IS NULL AND (l.holder IS NULL OR l.expires_at < clock_timestamp())
                             AND greatest(l.mark, lowest) + 1000 < extract(epoch FROM clock_timestamp()) * 1000;
                 IF FOUND THEN
@@ -1017,7 +1033,7 @@ BEGIN
             SELECT pool.name, n, (numbers ->> 'time_ms')::bigint FROM unnest(pool.numbers) r, generate_series(lower(r), upper(r) - 1) n
             ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET mark = greatest(l.mark, EXCLUDED.mark);
     END LOOP;
-    UPDATE {{$s}}.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL WHERE NOT again OR l.number <@ {{$i}}.of_original(l.pool);
+    UPDATE {{$s}}.node_lease l SET reserved = NULL, of_copy = false, holder = NULL, expires_at = NULL WHERE NOT again OR l.number <@ {{$i}}.of_original(l.pool);
 
     -- Reservations begin a second after the marks.
     PERFORM pg_sleep(least(((numbers ->> 'time_ms')::bigint - extract(epoch FROM clock_timestamp()) * 1000 + 1001) / 1000, 10));

@@ -109,8 +109,9 @@
 //   - A pool that was first used shortly before the failover, so that all of it was
 //     lost.
 //   - An old primary that still serves some clients. The failover must prevent that.
-//   - A restored disk snapshot, which has the timeline of its original, and failovers of a
-//     service that doesn't report its log position.
+//   - A restored disk snapshot, which has the timeline of its original, data that was
+//     restored into the same tables, and failovers of a service that doesn't report its
+//     log position.
 //
 // In the last case, run this statement before programs claim numbers again. Then the
 // next claim of each pool sees a new timeline:
