@@ -3377,7 +3377,16 @@ BEGIN
                 JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.p
                 WHERE c.contype = 'f' AND c.conparentid = 0
                     AND (c.confrelid = m.default_id OR c.confrelid IN (SELECT a FROM pg_partition_ancestors(parent) a)) -- includes the parent
-                GROUP BY c.oid ORDER BY c.conname);
+                GROUP BY c.oid ORDER BY c.conname)
+            || ARRAY( -- A subscriber gets both, or it would have two rows with one key.
+                SELECT sortkey_internal.error_if(format('SELECT 1 FROM %s d WHERE %s', m.default_id, moved), 'object_not_in_prerequisite_state',
+                    format('cannot move rows of %s to %s: publication %I has their INSERT, and not their DELETE', m.default_id, partition, p.pubname),
+                    'Add delete to the option publish of the publication.')
+                FROM pg_publication p
+                WHERE p.pubinsert AND NOT p.pubdelete AND EXISTS (
+                    SELECT FROM pg_publication_tables t JOIN pg_namespace n ON n.nspname = t.schemaname JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
+                    WHERE t.pubname = p.pubname AND (c.oid = m.default_id OR c.oid IN (SELECT a FROM pg_partition_ancestors(parent) a)))
+                ORDER BY p.pubname);
     END IF;
 
     statements := statements || (format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', partition, parent)
@@ -3491,6 +3500,10 @@ BEGIN
         LOOP
             EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
         END LOOP;
+        -- Until this had the lock, another session could give the name to another partition.
+        IF sortkey_internal.partition_state(parent) IS DISTINCT FROM state THEN
+            RETURN sortkey_internal.plan_partition_run(parent, at, run);
+        END IF;
     END IF;
     RETURN run;
 END

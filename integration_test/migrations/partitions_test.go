@@ -514,6 +514,46 @@ func TestPartitionsConcurrently(t *testing.T) {
 	}
 }
 
+// A step doesn't move rows whose DELETE a publication leaves out: subscribers would have them twice.
+func TestPartitionsInsertOnlyPublication(t *testing.T) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
+		db.managed(t, "e", "premake => 1")
+		db.Exec(t, `create table e_default partition of e default; insert into e values (sortkey.snowflake_floor('2026-11-21Z'), 'x');
+			create publication added for table e with (publish = 'insert', publish_via_partition_root = true)`)
+		err := db.try(t, partitionNow, "create e_p20261122", "failed drain e_p20261121")
+		wantError(t, err, migrations.ErrPartition, "publication added has their INSERT, and not their DELETE")
+		db.Exec(t, "alter publication added set (publish = 'insert, delete')")
+		db.maintain(t, partitionNow, "drain e_p20261121")
+	})
+}
+
+// While maintenance waits for the lock of an expired partition, another one gets its name. It stays.
+func TestPartitionsSwappedNames(t *testing.T) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
+		db.managed(t, "e", "premake => 1, retention => '10 days', retention_action => 'drop'")
+		db.call(t, "2026-11-10Z")
+		db.Exec(t, `create table today partition of e for values from (sortkey.snowflake_floor('2026-11-21Z')) to (sortkey.snowflake_floor('2026-11-22Z'));
+			insert into e values (sortkey.snowflake_floor('2026-11-21Z'), 'x')`)
+		db.pool.SetMaxOpenConns(1)
+		var pid uint32
+		must(t, db.pool.QueryRowContext(t.Context(), "select pg_backend_pid()").Scan(&pid))
+		swapped := make(chan error, 1)
+		swap := func(s migrations.PartitionStep) {
+			if s.Action != "create" {
+				return
+			}
+			tx, probe := db.begin(t, "alter table e_p20261110 rename to expired; alter table today rename to e_p20261110"), db.Conn(t)
+			go func() {
+				pgtest.AwaitLock(t, probe, pid, swapped)
+				swapped <- tx.Commit(t.Context())
+			}()
+		}
+		must(t, db.tryWith(t, migrations.PartitionOptions{At: partitionAt(t, partitionNow), LockTimeout: time.Minute, Progress: swap}, "create e_p20261122", "drop expired"))
+		must(t, <-swapped)
+		db.rows(t, "e", "e_p20261110 x")
+	})
+}
+
 // If a step doesn't get its locks in six attempts, maintenance leaves it and the later
 // steps of its table. It maintains other tables, and the next call takes the steps.
 func TestPartitionsLockTimeout(t *testing.T) {
