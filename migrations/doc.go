@@ -112,7 +112,7 @@
 //     of the schema or name a domain. Without its CHECK a column takes any value.
 //
 // While other objects depend on the schema, [Down] drops nothing and returns an
-// error that names them. A column of the base type survives a DROP SCHEMA, and so
+// error that names up to 20 of them. A column of the base type survives a DROP SCHEMA, and so
 // does a CHECK that uses only built-in functions and operators, such as the one
 // above. Prefer these for keys that must survive, for partition keys, and on
 // Citus. Name the constraint: Citus 14 rejects some unnamed CHECKs with

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/internal/pgerror"
@@ -141,7 +142,7 @@ func (d data) install(ctx context.Context, tx *sql.Tx) (applied []Migration, err
 // Down removes an installation in one transaction. It also drops each of the two
 // schemas if the migrations created it and it is empty. If columns, defaults or
 // functions depend on the installation, Down removes nothing and returns an error
-// that names them. If nothing is installed, Down does nothing.
+// that names up to 20 of them. If nothing is installed, Down does nothing.
 //
 // The server doesn't track what the bodies of PL/pgSQL functions use, so these
 // functions don't prevent Down.
@@ -180,9 +181,14 @@ func Down(ctx context.Context, db *sql.DB, c Config) error {
 				statements = append(statements, m.Down)
 			}
 		}
-		for _, s := range append(statements, d.dropVersionTable(), d.dropEmptySchemas()) {
+		statements = append(statements, d.dropVersionTable(), d.dropEmptySchemas())
+		for _, s := range append([]string{"SAVEPOINT installed"}, statements...) {
 			if _, err := tx.ExecContext(ctx, s); err != nil {
-				return failed("remove", d.Schema, withDependents(err))
+				if sqlState(err) == pgerror.DependentObjects {
+					names, readErr := d.dependents(ctx, tx)
+					err = withDependents(err, names, readErr)
+				}
+				return failed("remove", d.Schema, err)
 			}
 		}
 		return nil
@@ -283,13 +289,65 @@ func uncreated(d data, err error) error {
 	return fmt.Errorf("migrations: create schemas %q and %q: %w", d.Schema, d.Internal, err)
 }
 
-// withDependents adds the names of the dependent objects to the error of a DROP.
-func withDependents(err error) error {
-	if sqlState(err) != pgerror.DependentObjects {
-		return err
+// withDependents adds the names of the dependent objects to the error of a DROP. If there are none,
+// it adds the server's detail, which names only the ones of the object in that DROP: they are a
+// user's objects in the schemas, or partitions. readErr is the error of reading the names.
+func withDependents(err error, names []string, readErr error) error {
+	if readErr != nil {
+		return errors.Join(err, readErr)
 	}
-	if detail := pgerror.Detail(err); detail != "" {
-		err = fmt.Errorf("%w (%s)", err, detail)
+	const shown = 20
+	if more := len(names) - shown; more > 0 {
+		names = append(names[:shown:shown], fmt.Sprintf("and %d more", more))
+	}
+	if detail := pgerror.Detail(err); len(names) == 0 && detail != "" {
+		names = []string{detail}
+	}
+	if len(names) > 0 {
+		err = fmt.Errorf("%w (%s)", err, strings.Join(names, ", "))
 	}
 	return fmt.Errorf("%w; drop or change the dependent objects first", err)
 }
+
+// dependents goes back to the savepoint installed, and returns the names of the objects outside of
+// the two schemas that depend on objects in them. It omits partitions, which change with their
+// table.
+func (d data) dependents(ctx context.Context, tx *sql.Tx) (names []string, err error) {
+	if _, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT installed"); err != nil {
+		return nil, err
+	}
+	rows, err := tx.QueryContext(ctx, dependentsQuery, d.Schema, d.Internal)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, trust.Visible(name))
+	}
+	return names, rows.Err()
+}
+
+// dependentsQuery is the query of dependents. used also has the arrays and the domains of the
+// types in the schemas.
+const dependentsQuery = `
+	WITH RECURSIVE inside (class, oid) AS (
+		SELECT classid, objid FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid IN (SELECT oid FROM pg_namespace WHERE nspname IN ($1::text, $2::text))
+	), used AS (
+		SELECT * FROM inside
+		UNION SELECT d.classid, d.objid FROM used u JOIN pg_depend d ON d.refclassid = u.class AND d.refobjid = u.oid WHERE d.classid = 'pg_type'::regclass
+	)
+	SELECT DISTINCT CASE WHEN owner.refobjid IS NULL THEN pg_describe_object(d.classid, d.objid, d.objsubid) ELSE pg_describe_object(owner.refclassid, owner.refobjid, owner.refobjsubid) END
+	FROM used u JOIN pg_depend d ON d.refclassid = u.class AND d.refobjid = u.oid AND d.deptype = 'n'
+		LEFT JOIN pg_depend owner ON owner.classid = d.classid AND owner.objid = d.objid AND owner.objsubid = d.objsubid AND owner.deptype = 'i' -- the view of a rule, for example
+	WHERE NOT EXISTS (
+		SELECT FROM (
+			SELECT d.classid, d.objid
+			UNION ALL SELECT p.refclassid, p.refobjid FROM pg_depend p WHERE p.classid = d.classid AND p.objid = d.objid AND p.deptype IN ('a', 'i')
+		) part (class, oid)
+		WHERE (part.class, part.oid) IN (SELECT class, oid FROM inside)
+			OR part.class = 'pg_class'::regclass AND part.oid IN (SELECT oid FROM pg_class WHERE relispartition)
+	) ORDER BY 1`

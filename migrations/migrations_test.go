@@ -176,20 +176,29 @@ func (e noDetail) SQLState() string { return string(e) }
 
 func TestWithDependents(t *testing.T) {
 	const advice = "; drop or change the dependent objects first"
+	dependent := &pgError{"2BP01", "table t depends on it"}
+	var many []string
+	for n := range 22 {
+		many = append(many, fmt.Sprint("view v", n))
+	}
 	for _, c := range []struct {
-		err  error
-		want string
+		err   error
+		names []string
+		want  string
 	}{
-		{&pgError{"2BP01", "table t depends on it"}, "cannot drop it (table t depends on it)" + advice},
-		{fmt.Errorf("wrapped: %w", &pgError{"2BP01", "table t depends on it"}), "wrapped: cannot drop it (table t depends on it)" + advice},
-		{noDetail("2BP01"), "cannot drop it" + advice},
-		{&pgError{"42501", "table t"}, "cannot drop it"},
-		{errors.New("no route"), "no route"},
+		{dependent, []string{"table t", "view v"}, "cannot drop it (table t, view v)" + advice},
+		{dependent, many, "cannot drop it (" + strings.Join(many[:20], ", ") + ", and 2 more)" + advice},
+		{dependent, nil, "cannot drop it (table t depends on it)" + advice},
+		{fmt.Errorf("wrapped: %w", dependent), nil, "wrapped: cannot drop it (table t depends on it)" + advice},
+		{noDetail("2BP01"), nil, "cannot drop it" + advice},
 	} {
-		got := withDependents(c.err)
+		got := withDependents(c.err, c.names, nil)
 		if got.Error() != c.want || !errors.Is(got, c.err) {
 			t.Errorf("expected %q, got %q", c.want, got)
 		}
+	}
+	if lost := errors.New("lost the connection"); !errors.Is(withDependents(dependent, nil, lost), lost) {
+		t.Error("the error of reading the names is missing")
 	}
 }
 

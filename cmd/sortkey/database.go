@@ -123,7 +123,7 @@ func (db database) explain(ctx context.Context, err error, privileges ...string)
 		if message := pgerror.Message(err); strings.Contains(message, db.Schema+".") || strings.Contains(message, db.Schema+"_internal.") {
 			remedy = "the installation is damaged: run " + db.command("migrate check") + " to list its missing objects"
 		}
-	default:
+	case pgerror.State(err) != pgerror.DependentObjects: // the server's hint is CASCADE, which drops columns and tables
 		remedy = pgerror.Hint(err)
 	}
 	if remedy != "" {

@@ -135,8 +135,8 @@ func (c *app) migrateDownCommand() *cobra.Command {
 		Short: "Remove the SQL of sortkey",
 		Long: `Down removes an installation in one transaction: all functions, domains and
 tables, among them the reservations and leases of node numbers. If columns,
-defaults or views depend on it, down names them and removes nothing. Postgres
-doesn't track what the bodies of PL/pgSQL functions depend on.
+defaults or views depend on it, down names up to 20 of them and removes nothing.
+Postgres doesn't track what the bodies of PL/pgSQL functions depend on.
 
 On a terminal, down asks for the schema's name first. Elsewhere it needs --yes.`,
 		Args: cobra.NoArgs,

@@ -70,7 +70,7 @@ func TestMigrate(t *testing.T) {
 		wantSame(t, r.out, lines)
 
 		wantFailure(t, sortkey(t, db, "migrate down"), 2, "pass --yes")
-		wantFailure(t, sortkey(t, db, "migrate down --yes"), 2, "default value for column other of table public.orders depends on function sortkey.next_spread64(integer)", "drop or change the dependent objects first")
+		wantFailure(t, sortkey(t, db, "migrate down --yes"), 2, "(column id of table public.orders, default value for column id of table public.orders, default value for column other of table public.orders); drop or change the dependent objects first\n")
 		db.Exec(t, "INSERT INTO orders DEFAULT VALUES; DROP TABLE orders")
 		want := migrationLines(t, "removed")
 		slices.Reverse(want)
