@@ -57,7 +57,8 @@ If a table has keys of a serial column beside its IDs, pass the largest one as
 
 The type comes from the domain or default of the column, or from its comment
 after sortkey rekey. In other cases, pass --type. The layouts of the
-installation apply, unless --epoch or --bits is set.
+installation apply, unless --epoch or --bits is set. If the domain or default is
+of another installation, pass its --schema.
 
 Audit reads each table once, or twice if it has no unique index on the column.
 With --sql, it prints these statements instead of running them.

@@ -88,16 +88,16 @@ func (db database) oidOf(ctx context.Context, name string) (oid uint32, err erro
 // It returns whether a unique index excludes duplicates, and the time by the server's clock, too.
 func (db database) describeKey(ctx context.Context, oid uint32, column, wanted string) (k *auditKey, unique bool, now time.Time, err error) {
 	k = &auditKey{}
-	var kind, base, source, known string
+	var kind, base, source, installation, known string
 	var attribute *string
-	err = cli.ReadRow(ctx, db, []any{&k.table, &kind, &attribute, &base, &source, &known, &unique, &k.hidden, &now}, `
+	err = cli.ReadRow(ctx, db, []any{&k.table, &kind, &attribute, &base, &source, &installation, &known, &unique, &k.hidden, &now}, `
 		WITH RECURSIVE key AS (
 			SELECT a.* FROM pg_attribute a WHERE a.attrelid = $3 AND a.attnum > 0 AND NOT a.attisdropped
 				AND CASE WHEN $4::text <> '' THEN a.attname = (parse_ident($4::text))[1]
 					ELSE a.attnum = (SELECT i.indkey[0] FROM pg_index i WHERE i.indrelid = $3 AND i.indisprimary AND i.indnkeyatts = 1) END
 		), `+columnFormats+`
 		SELECT format('%I.%I', n.nspname, c.relname), c.relkind::text, quote_ident(key.attname), coalesce(base.type, ''),
-			coalesce(known.source, ''), coalesce(replace(known.format, '_', '-'), ''),
+			coalesce(known.source, ''), coalesce(known.installation, ''), coalesce(replace(known.format, '_', '-'), ''),
 			-- The index of a table doesn't cover tables that inherit from it.
 			(c.relkind = 'p' OR NOT c.relhassubclass) AND EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indkey[0] = key.attnum
 				AND i.indisunique AND i.indnkeyatts = 1 AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL),
@@ -115,6 +115,8 @@ func (db database) describeKey(ctx context.Context, oid uint32, column, wanted s
 		err = fmt.Errorf("table %s has no column %s; quote names with upper case as in SQL", k.table, column)
 	case attribute == nil:
 		err = cli.Usagef("%s: the table has no primary key of one column; write %[1]s.COLUMN", k.table)
+	case installation != "" && installation != db.Schema: // whose layouts and node numbers are others
+		err = cli.Usagef("column %s.%s: its %s is of the installation in schema %s; pass --schema %[4]s", k.table, *attribute, source, installation)
 	default:
 		k.column = *attribute
 		err = k.setFormat(base, source, known, wanted, ids.Layouts{Snowflake: db.Snowflake, SnowflakeSI: db.SnowflakeSI})

@@ -303,11 +303,30 @@ func TestAuditErrors(t *testing.T) {
 			{"orders.", "no such table"},
 			{"orders.i;d", "i;d is not the name of a column"},
 			{"v", "public.v: a view or foreign table; name the tables with the rows"},
-			{"orders --schema nosuch", "--type"},
+			{"orders --schema nosuch", "column public.orders.id: its domain is of the installation in schema sortkey; pass --schema sortkey"},
 		} {
 			wantFailure(t, sortkey(t, db, "audit "+tt.args), 2, tt.want)
 		}
 		wantFailure(t, sortkey(t, db, "audit orders --schema", "no schema"), 2, "--schema", "--help for the usage")
+	})
+}
+
+// The layout of a column is the one of its installation: audit refuses columns of another one, also
+// with --type.
+func TestAuditOtherInstallation(t *testing.T) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		must(t, db, "migrate up --schema s2 --epoch 2024-01-01")
+		db.Exec(t, `CREATE DOMAIN order_id AS s2.snowflake;
+			CREATE TABLE by_domain (id order_id PRIMARY KEY); INSERT INTO by_domain VALUES (s2.snowflake_floor('2025-03-02Z') + 1);
+			CREATE TABLE by_default (id bigint PRIMARY KEY DEFAULT s2.next_snowflake(7));
+			CREATE TABLE by_uuid (id uuid PRIMARY KEY DEFAULT s2.next_sno(7, 3))`)
+		for table, source := range map[string]string{"by_domain": "domain", "by_default": "default", "by_uuid": "default"} {
+			for _, flags := range []string{"", " --type snowflake", " --type snowflake --epoch 2024-01-01"} {
+				wantFailure(t, sortkey(t, db, "audit "+table+flags), 2, "column public."+table+".id: its "+source+" is of the installation in schema s2; pass --schema s2\n")
+			}
+			must(t, db, "audit --schema s2 "+table)
+		}
+		wantFields(t, audit(t, db, 0, "by_domain --schema s2"), `{"type": "snowflake", "first": "2025-03-02T00:00:00Z"}`)
 	})
 }
 

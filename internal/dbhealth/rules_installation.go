@@ -12,6 +12,15 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
+// Installations is a query for the oid and the nspname of the schemas with an installation.
+const Installations = `SELECT n.oid, n.nspname FROM pg_namespace n
+	WHERE (SELECT count(*) FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname IN ('revision', 'layout', 'node_lease')) = 3`
+
+// OwnSchemas is a query for the names of the schemas of installations, and of a rekey, whose tables
+// aren't the user's.
+const OwnSchemas = `SELECT own FROM (` + Installations + `) i, unnest(ARRAY[i.nspname::text, i.nspname || '_internal']) own
+	UNION ALL SELECT n.nspname FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid WHERE n.nspname = '` + rekeySchema + `' AND c.relname = 'rekey_state'`
+
 func checkInstalled(ctx context.Context, e *Examination) error {
 	config, err := migrations.Installed(ctx, e.db, e.Config.Schema)
 	if err == nil {
@@ -24,8 +33,7 @@ func checkInstalled(ctx context.Context, e *Examination) error {
 	}
 	if errors.Is(err, migrations.ErrNotInstalled) {
 		detail, remedy = "sortkey is not installed", "run "+e.command("migrate up")
-		others, err := e.texts(ctx, `SELECT n.nspname FROM pg_namespace n
-			WHERE (SELECT count(*) FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname IN ('revision', 'layout', 'node_lease')) = 3 ORDER BY 1`)
+		others, err := e.texts(ctx, `SELECT i.nspname FROM (`+Installations+`) i ORDER BY 1`)
 		if err != nil {
 			return err
 		}
