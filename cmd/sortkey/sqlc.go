@@ -32,9 +32,10 @@ file exists, sqlc prints the missing declarations on standard error instead.
 
 The format of a key comes from the domain or default of the column, or from its
 comment after sortkey rekey. Other keys of type uuid are UUIDs. Other keys of
-type bigint have the format of --bigint, or are left out. Sqlc names what it
-leaves out, such as serial columns and tables of roles that the session doesn't
-trust, on standard error.
+type bigint have the format of --bigint, or are left out. On standard error,
+sqlc names the keys that it leaves out, such as serial columns and keys of an
+installation in another schema, and the tables of roles that the session doesn't
+trust.
 
 --gorm prints the keys and references as fields of GORM models instead, and
 --typescript prints types for the texts of the keys, with functions that check

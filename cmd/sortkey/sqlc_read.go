@@ -5,13 +5,16 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/cli"
 	"github.com/sortkey/sortkey/cmd/sortkey/internal/ids"
+	"github.com/sortkey/sortkey/internal/dbhealth"
 	"github.com/sortkey/sortkey/internal/trust"
+	"github.com/sortkey/sortkey/rekey"
 )
 
 // A catalogColumn is a column of a primary or foreign key.
@@ -26,6 +29,7 @@ type catalogColumn struct {
 	Nullable bool     `json:"nullable"`
 	Base     string   `json:"-"` // the type in SQL, or the base type of a domain
 	Known    string   `json:"-"` // the name of the format, or ""
+	Other    string   `json:"-"` // the schema of the installation of the format, or "" if it is this one
 	Primary  int      `json:"-"` // the number of columns in the primary key that it belongs to, or 0
 	Serial   bool     `json:"-"`
 	Refers   []string `json:"-"` // the IDs of the columns to which it refers
@@ -62,13 +66,20 @@ func readCatalog(ctx context.Context, db database, bigint string, own bool) (*ca
 		WITH RECURSIVE tables AS (
 			SELECT c.oid, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
-				AND NOT starts_with(n.nspname, 'pg_') AND n.nspname NOT IN ('information_schema', $1::text, $1 || '_internal')
+				AND NOT starts_with(n.nspname, 'pg_') AND n.nspname <> 'information_schema' AND n.nspname NOT IN (`+dbhealth.OwnSchemas+`)
+		), primaries AS ( -- from rekey contract to cleanup, the old column still has the primary key
+			SELECT k.conrelid AS oid, coalesce(new.attnum, old.attnum) AS attnum, cardinality(k.conkey) AS columns
+			FROM pg_constraint k JOIN pg_attribute old ON old.attrelid = k.conrelid AND old.attnum = ANY (k.conkey)
+				LEFT JOIN pg_attribute new ON new.attrelid = k.conrelid AND old.attname = 'rekey_' || new.attname AND NOT new.attisdropped AND EXISTS (
+					SELECT FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace WHERE g.tgrelid = k.conrelid AND n.nspname = '`+rekey.Schema+`')
+			WHERE k.contype = 'p'
 		), key AS (
 			SELECT a.* FROM pg_attribute a JOIN tables ON tables.oid = a.attrelid WHERE a.attnum > 0 AND NOT a.attisdropped
-				AND EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype IN ('p', 'f') AND a.attnum = ANY (k.conkey))
+				AND (EXISTS (SELECT FROM primaries p WHERE p.oid = a.attrelid AND p.attnum = a.attnum)
+					OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'f' AND a.attnum = ANY (k.conkey)))
 		), `+columnFormats+`
-		SELECT t.oid, t.nspname::text AS schema, t.relname::text AS table, key.attname::text AS column, base.type AS base, coalesce(replace(known.format, '_', '-'), '') AS known,
-			coalesce((SELECT cardinality(k.conkey) FROM pg_constraint k WHERE k.conrelid = t.oid AND k.contype = 'p' AND key.attnum = ANY (k.conkey)), 0) AS primary,
+		SELECT t.oid, t.nspname::text AS schema, t.relname::text AS table, key.attname::text AS column, base.type AS base, coalesce(replace(known.format, '_', '-'), '') AS known, coalesce(nullif(known.installation, $1::text), '') AS other,
+			coalesce((SELECT p.columns FROM primaries p WHERE p.oid = t.oid AND p.attnum = key.attnum), 0) AS primary,
 			key.attidentity <> '' OR EXISTS (SELECT FROM pg_attrdef d JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass
 				JOIN pg_class s ON s.oid = u.refobjid AND s.relkind = 'S' WHERE d.adrelid = key.attrelid AND d.adnum = key.attnum) AS serial,
 			NOT key.attnotnull AND NOT EXISTS (SELECT FROM types WHERE types.attrelid = key.attrelid AND types.attnum = key.attnum AND types.typnotnull) AS nullable,
@@ -119,7 +130,8 @@ func (c *catalog) removeUntrusted(ctx context.Context, db database) error {
 // setFormats sets the formats of the columns that can be keys: the column of a primary key, or
 // the only one with a format among several, without references.
 func (c *catalog) setFormats(bigint string) {
-	var serial, unknown []string
+	var serial, several, unknown []string
+	others := map[string][]string{}                        // the keys of other installations, by schema
 	refers, formats := map[uint32]bool{}, map[uint32]int{} // of primary keys
 	for _, column := range c.columns {
 		refers[column.OID] = refers[column.OID] || column.Primary > 1 && len(column.Refers) > 0
@@ -128,6 +140,8 @@ func (c *catalog) setFormats(bigint string) {
 		known := ids.ByName(column.Known, ids.Layouts{})
 		switch refer := len(column.Refers) > 0; {
 		case column.Primary == 0 || column.Primary > 1 && refer:
+		case column.Other != "":
+			others[column.Other] = append(others[column.Other], column.String())
 		case known != nil && known.Column == column.Base:
 			column.format = known
 		case column.Base == "uuid":
@@ -140,17 +154,24 @@ func (c *catalog) setFormats(bigint string) {
 		case column.Primary == 1:
 			unknown = append(unknown, column.String())
 		}
-		if column.format != nil {
+		if column.format != nil || column.Primary > 0 && column.Other != "" {
 			formats[column.OID]++
 		}
 	}
 	for _, column := range c.columns {
-		if formats[column.OID] > 1 {
+		if column.format != nil && formats[column.OID] > 1 {
 			column.format = nil
+			several = append(several, column.String())
 		}
 	}
 	if serial != nil {
 		c.notes = append(c.notes, "not IDs, since they count up from a sequence: "+strings.Join(serial, ", "))
+	}
+	if several != nil {
+		c.notes = append(c.notes, "left out, since several columns of the primary key could be the ID: "+strings.Join(several, ", "))
+	}
+	for _, schema := range slices.Sorted(maps.Keys(others)) {
+		c.notes = append(c.notes, fmt.Sprintf("left out, since they are keys of the installation in schema %s: %s; pass --schema %[1]s", schema, strings.Join(others[schema], ", ")))
 	}
 	if unknown != nil {
 		c.notes = append(c.notes, "left out, since nothing tells the format of these bigint keys: "+strings.Join(unknown, ", ")+"; if they are IDs, pass --bigint FORMAT")

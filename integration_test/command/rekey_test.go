@@ -20,6 +20,10 @@ func TestRekey(t *testing.T) {
 		wantFailure(t, sortkey(t, db, "rekey inspect", file), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
 		must(t, db, "migrate up")
 		db.Exec(t, "CREATE TABLE orders (id serial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now()); INSERT INTO orders SELECT FROM generate_series(1, 1234)")
+		overrides := func() string {
+			t.Helper()
+			return must(t, db, "sqlc --types example.com/shop/key")
+		}
 
 		wantFailure(t, sortkey(t, db, "rekey inspect", file+"x"), 2, "no such file")
 		for flag, want := range map[string]string{"--pause 2": "--pause: 2 is out of range", "--batch-time 1ns": "--batch-time: 1ns is", "--lock-timeout 1ns": "--lock-timeout: 1ns is", "--lock-wait -1s": "--lock-wait: -1s is"} {
@@ -61,6 +65,7 @@ func TestRekey(t *testing.T) {
 			t.Errorf("status in JSON: got %v", status)
 		}
 		succeed(t, db, "rekey validate")
+		wantSame(t, overrides(), "")
 		wantFindings(t, diagnose(t, db))
 		wantParts(t, must(t, db, "doctor"), "\nrekey\n  ok       rekeyed: keys of orders: the next step is contract, the last change was ")
 		db.Exec(t, "UPDATE rekeyed.rekey_state SET updated_at = now() - interval '3 days'")
@@ -75,6 +80,7 @@ func TestRekey(t *testing.T) {
 		wantFailure(t, sortkey(t, db, "rekey contract"), 1, lost)
 		succeed(t, db, "rekey validate")
 		succeed(t, db, "rekey contract")
+		wantSame(t, overrides(), "- column: \"orders.id\"\n  go_type: example.com/shop/key.OrderID\n")
 		db.Exec(t, "UPDATE rekeyed.rekey_state SET updated_at = now() - interval '3 days'; CREATE TABLE notes (order_key integer); INSERT INTO notes VALUES (1), (2)")
 		wantFindings(t, diagnose(t, db), "rekey warning rekeyed: keys of orders: the next step is cleanup, the last change was 3 days ago → run sortkey rekey cleanup, or sortkey rekey undo; until then, each INSERT and DELETE takes some 5 to 30 µs per row more, and old keys are used up")
 		wantParts(t, must(t, db, "rekey add-reference notes order_key orders"), "2 rows mapped\n")
@@ -88,6 +94,7 @@ func TestRekey(t *testing.T) {
 		}
 		wantFields(t, objects(t, must(t, db, "rekey status -o json"))[0], `{"next": "cleanup"}`)
 		succeed(t, db, "rekey undo")
+		wantSame(t, overrides(), "")
 		succeed(t, db, "rekey abort")
 		if out := must(t, db, "nodes list snowflake"); strings.Contains(out, "reserved") {
 			t.Errorf("after abort: got\n%s", out)

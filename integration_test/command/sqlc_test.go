@@ -190,6 +190,29 @@ func runTypeScript(t *testing.T) {
 	}
 }
 
+// The tables of installations aren't the user's. A note names each key that is left out, with its
+// installation if it is another one.
+func TestSqlcLeftOut(t *testing.T) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		must(t, db, "migrate up --schema s2 --epoch 2024-01-01")
+		db.Exec(t, `CREATE TABLE theirs (id s2.snowflake PRIMARY KEY, other uuid NOT NULL);
+			CREATE TABLE by_default (id uuid PRIMARY KEY DEFAULT s2.next_sno(7, 3));
+			CREATE TABLE multi (tenant uuid, id sortkey.snowflake, PRIMARY KEY (tenant, id));
+			CREATE TABLE children (id uuid PRIMARY KEY, tenant uuid, multi_id bigint, their_id bigint REFERENCES theirs, FOREIGN KEY (tenant, multi_id) REFERENCES multi)`)
+		const override = "- column: \"%s.id\"\n  go_type: example.com/shop/key.%s\n"
+		children := fmt.Sprintf(override, "children", "ChildID")
+		r := succeed(t, db, "sqlc --bigint snowflake --types example.com/shop/key")
+		wantSame(t, r.out, children)
+		wantSame(t, r.errs, "left out, since several columns of the primary key could be the ID: public.multi.id, public.multi.tenant\n"+
+			"left out, since they are keys of the installation in schema s2: public.by_default.id, public.theirs.id; pass --schema s2\n")
+		r = succeed(t, db, "sqlc --schema s2 --types example.com/shop/key")
+		wantSame(t, r.out, fmt.Sprintf(override, "by_default", "ByDefaultID")+children+
+			"- column: \"children.their_id\"\n  go_type: {import: example.com/shop/key, type: TheirID, pointer: true}\n"+fmt.Sprintf(override, "theirs", "TheirID"))
+		wantSame(t, r.errs, "left out, since several columns of the primary key could be the ID: public.multi.tenant\n"+
+			"left out, since they are keys of the installation in schema sortkey: public.multi.id; pass --schema sortkey\n")
+	})
+}
+
 // With --file, sqlc reads the tables of a file, with or without the installation in it, and
 // leaves no database behind.
 func TestSqlcFile(t *testing.T) {

@@ -87,7 +87,7 @@ func checkZero(ctx context.Context, e *Examination) error {
 		FROM pg_constraint p JOIN pg_class c ON c.oid = p.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 			JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = p.conkey[1] JOIN pg_type t ON t.oid = a.atttypid
 		WHERE p.contype = 'p' AND cardinality(p.conkey) = 1 AND t.oid IN ('int8'::regtype, 'uuid'::regtype) AND NOT a.atthasdef AND a.attidentity = ''
-			AND NOT c.relispartition AND c.relpersistence <> 't' AND n.nspname NOT IN ('$s', '$s_internal')
+			AND NOT c.relispartition AND c.relpersistence <> 't' AND n.nspname NOT IN (`+OwnSchemas+`)
 			AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
 			AND NOT EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f' AND a.attnum = ANY (f.conkey))
 		ORDER BY 2`)
