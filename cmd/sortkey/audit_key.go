@@ -42,12 +42,7 @@ func (k *auditKey) String() string { return k.table + "." + k.column }
 
 // auditKey returns the column that TABLE[.COLUMN] names.
 func (db database) auditKey(ctx context.Context, name string, o *auditFlags) (*auditKey, error) {
-	table, column := name, ""
-	oid, err := db.oidOf(ctx, table)
-	if i := strings.LastIndexByte(name, '.'); i > 0 && i < len(name)-1 && oid == 0 && err == nil {
-		table, column = name[:i], name[i+1:]
-		oid, err = db.oidOf(ctx, table)
-	}
+	oid, column, err := db.columnOf(ctx, name)
 	if err == nil && oid == 0 {
 		err = fmt.Errorf("%s: the database has no such table; quote names with upper case as in SQL", name)
 	}
@@ -71,6 +66,24 @@ func (db database) auditKey(ctx context.Context, name string, o *auditFlags) (*a
 	return k, err
 }
 
+// columnOf returns the OID of the table that TABLE[.COLUMN] names, or 0 if there is none, and the name
+// of the column, or "". A name can have dots, so the server splits it.
+func (db database) columnOf(ctx context.Context, name string) (oid uint32, column string, err error) {
+	var parts, quoted []string
+	err = cli.ReadRow(ctx, db, []any{&parts, &quoted}, "SELECT p, ARRAY(SELECT quote_ident(n) FROM unnest(p) WITH ORDINALITY u (n, i) ORDER BY i) FROM parse_ident($1) p", name)
+	if pgerror.State(err) == "22023" { // invalid_parameter_value: not a name
+		return 0, "", nil
+	}
+	if err == nil {
+		oid, err = db.oidOf(ctx, strings.Join(quoted, "."))
+	}
+	if last := len(parts) - 1; err == nil && oid == 0 && last > 0 {
+		column = parts[last]
+		oid, err = db.oidOf(ctx, strings.Join(quoted[:last], "."))
+	}
+	return oid, column, err
+}
+
 // oidOf returns the OID of a table, or 0 if there is none.
 func (db database) oidOf(ctx context.Context, name string) (oid uint32, err error) {
 	qualified, err := db.Qualified(ctx, name)
@@ -84,7 +97,7 @@ func (db database) oidOf(ctx context.Context, name string) (oid uint32, err erro
 	return oid, cli.ReadRow(ctx, db, []any{&oid}, "SELECT coalesce(to_regclass($1), 0)::oid", qualified)
 }
 
-// describeKey reads the properties of a column from the catalog. column is as in SQL, or "" for the primary key.
+// describeKey reads the properties of a column from the catalog. column is its name, or "" for the primary key.
 // It returns whether a unique index excludes duplicates, and the time by the server's clock, too.
 func (db database) describeKey(ctx context.Context, oid uint32, column, wanted string) (k *auditKey, unique bool, now time.Time, err error) {
 	k = &auditKey{}
@@ -93,7 +106,7 @@ func (db database) describeKey(ctx context.Context, oid uint32, column, wanted s
 	err = cli.ReadRow(ctx, db, []any{&k.table, &kind, &attribute, &base, &source, &installation, &known, &unique, &k.hidden, &now}, `
 		WITH RECURSIVE key AS (
 			SELECT a.* FROM pg_attribute a WHERE a.attrelid = $3 AND a.attnum > 0 AND NOT a.attisdropped
-				AND CASE WHEN $4::text <> '' THEN a.attname = (parse_ident($4::text))[1]
+				AND CASE WHEN $4::text <> '' THEN a.attname = $4::text
 					ELSE a.attnum = (SELECT i.indkey[0] FROM pg_index i WHERE i.indrelid = $3 AND i.indisprimary AND i.indnkeyatts = 1) END
 		), `+columnFormats+`
 		SELECT format('%I.%I', n.nspname, c.relname), c.relkind::text, quote_ident(key.attname), coalesce(base.type, ''),
@@ -106,8 +119,6 @@ func (db database) describeKey(ctx context.Context, oid uint32, column, wanted s
 		WHERE c.oid = $3`,
 		db.Schema, sqlFormats(), oid, column)
 	switch {
-	case pgerror.State(err) == "22023": // invalid_parameter_value, of parse_ident
-		err = fmt.Errorf("%s is not the name of a column; quote names with upper case as in SQL", column)
 	case err != nil:
 	case !slices.Contains([]string{"r", "p", "m"}, kind):
 		err = fmt.Errorf("%s: a view or foreign table; name the tables with the rows", k.table)

@@ -296,12 +296,12 @@ func TestAuditErrors(t *testing.T) {
 			{"orders orders.id", "column public.orders.id is named twice"},
 			{"spread --since -1d", "the IDs don't sort by time; omit --since and --until"},
 			{"nosuch", "nosuch: the database has no such table; quote names with upper case as in SQL"},
-			{"app.Orders", "table public.app has no column Orders; quote names with upper case as in SQL"},
+			{"app.Orders", "table public.app has no column orders; quote names with upper case as in SQL"},
 			{"orders.nosuch", "table public.orders has no column nosuch"},
 			{"a..b", "no such table"},
 			{"a.b.c.d.e", "no such table"},
 			{"orders.", "no such table"},
-			{"orders.i;d", "i;d is not the name of a column"},
+			{"orders.i;d", "orders.i;d: the database has no such table; quote names with upper case as in SQL"},
 			{"v", "public.v: a view or foreign table; name the tables with the rows"},
 			{"orders --schema nosuch", "column public.orders.id: its domain is of the installation in schema sortkey; pass --schema sortkey"},
 		} {
@@ -327,6 +327,29 @@ func TestAuditOtherInstallation(t *testing.T) {
 			must(t, db, "audit --schema s2 "+table)
 		}
 		wantFields(t, audit(t, db, 0, "by_domain --schema s2"), `{"type": "snowflake", "first": "2025-03-02T00:00:00Z"}`)
+	})
+}
+
+// Audit finds a column by the name that it prints, whatever characters the names have. The name of
+// a table comes before the one of a column.
+func TestAuditNames(t *testing.T) {
+	installed.OneParallel(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `CREATE SCHEMA "Odd Schema"; CREATE TABLE "Odd Schema"."Ta.ble ""x""" ("I.d" sortkey.snowflake PRIMARY KEY, "o""." sortkey.uid60, "order" sortkey.uid60);
+			CREATE SCHEMA a; CREATE TABLE a.b (id sortkey.snowflake PRIMARY KEY); CREATE TABLE a (b sortkey.uid60); CREATE TABLE "a.b" (id sortkey.spread64 PRIMARY KEY)`)
+		for name, want := range map[string]string{
+			`"Odd Schema"."Ta.ble ""x"""`:         `"Odd Schema"."Ta.ble ""x"""."I.d" snowflake`,
+			`"Odd Schema"."Ta.ble ""x"""."I.d"`:   `"Odd Schema"."Ta.ble ""x"""."I.d" snowflake`,
+			`"Odd Schema"."Ta.ble ""x"""."o""."`:  `"Odd Schema"."Ta.ble ""x"""."o""." uid60`,
+			`"Odd Schema"."Ta.ble ""x"""."order"`: `"Odd Schema"."Ta.ble ""x"""."order" uid60`,
+			`A.B`:                                 "a.b.id snowflake",
+			`a.b.id`:                              "a.b.id snowflake",
+			`public.a.b`:                          "public.a.b uid60",
+			`"a.b"`:                               `public."a.b".id spread64`,
+			`public."a.b"`:                        `public."a.b".id spread64`,
+		} {
+			r := audit(t, db, 0, "", name)
+			wantSame(t, fmt.Sprintf("%s.%s %s", r["table"], r["column"], r["type"]), want)
+		}
 	})
 }
 
