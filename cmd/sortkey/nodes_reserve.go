@@ -23,7 +23,8 @@ func (c *app) nodesReserveCommand() *cobra.Command {
 		Short: "Reserve a node number permanently",
 		Long: `Reserve reserves a node number, so that no program can claim it, and prints how
 column defaults use it. Without NUMBER, it chooses the highest number that was
-never used, or else the highest one that is free and in no default.
+never used, or else the highest one that is free and in no default. Reserving
+a number again with the same note changes nothing.
 
 The SQL function reserve_node also reserves a number that a program still holds,
 and a number of a pool before the first claim of the program that creates it.`,
@@ -53,6 +54,7 @@ type reservation struct {
 	Note    string  `json:"note"`
 	Default *string `json:"default"` // the expression of defaults; nil if the pool's format is unknown
 	Setting *string `json:"setting"` // the statement for defaults without a number
+	Already bool    `json:"already"` // reserved before with the same note
 }
 
 // reserve reserves a number, or, if number is -1, a number that it chooses.
@@ -129,7 +131,7 @@ func (db database) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, n
 		return fmt.Errorf("pool %s has no free number among its %d numbers; run %s to see their holders and reservations", r.Pool, size, db.command("nodes list %s", r.Pool))
 	}
 	a := found[0]
-	r.Number = a.Argument
+	r.Number, r.Already = a.Argument, a.Note != nil
 	if a.Note != nil && *a.Note != r.Note {
 		return fmt.Errorf("number %d of pool %s is reserved for %q; choose another number, or omit the number for a free one; or, if nothing uses this one any more, run %s",
 			a.Number, a.Pool, *a.Note, db.command("nodes release %s %d", a.Pool, a.Number))
@@ -156,5 +158,9 @@ func (c *app) printReservation(r reservation) error {
 	if r.Setting != nil {
 		next = fmt.Sprintf("If the number is for column defaults, and no program has it, pass it to them: DEFAULT %s\nFor defaults without a number, run this statement and reconnect:\n\n  %s;\n", *r.Default, *r.Setting)
 	}
-	return c.Print(r, "Reserved number %d of pool %s: %s\n%s", r.Number, r.Pool, cli.Printable(r.Note), next)
+	done := fmt.Sprintf("Reserved number %d of pool %s", r.Number, r.Pool)
+	if r.Already {
+		done = fmt.Sprintf("Number %d of pool %s was reserved already", r.Number, r.Pool)
+	}
+	return c.Print(r, "%s: %s\n%s", done, cli.Printable(r.Note), next)
 }

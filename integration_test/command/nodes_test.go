@@ -168,7 +168,7 @@ func TestNodesReserve(t *testing.T) {
 			}
 			v := objects(t, r.out)[0]
 			numbers = append(numbers, int(v["number"].(float64)))
-			wantFields(t, v, fmt.Sprintf(`{"default": "sortkey.next_spread64(%[2]v)", "setting": "ALTER DATABASE %[1]s SET sortkey.node = %[2]v", "note": "site", "pool": "spread64"}`, db.Name, v["number"]))
+			wantFields(t, v, fmt.Sprintf(`{"default": "sortkey.next_spread64(%[2]v)", "setting": "ALTER DATABASE %[1]s SET sortkey.node = %[2]v", "note": "site", "pool": "spread64", "already": false}`, db.Name, v["number"]))
 		}
 		slices.Sort(numbers)
 		wantSame(t, numbers, []int{1016, 1017, 1018, 1019, 1020, 1021, 1022, 1023})
@@ -217,7 +217,9 @@ func TestNodesReserveOfOthers(t *testing.T) {
 		db.Exec(t, "UPDATE sortkey.node_lease SET mark = mark - 3600000 WHERE pool = 'own' AND number = 0")
 		must(t, db, "nodes reserve own 0 --note mine")
 		wantFailure(t, sortkey(t, db, "nodes reserve own 0 --note yours"), 2, `sortkey: number 0 of pool own is reserved for "mine"; choose another number, or omit the number for a free one; or, if nothing uses this one any more, run sortkey nodes release own 0`)
-		must(t, db, "nodes reserve own 0 --note mine") // again
+		wantSame(t, must(t, db, "nodes reserve own 0 --note mine"), "Number 0 of pool own was reserved already: mine\n")
+		wantFields(t, objects(t, must(t, db, "nodes reserve own 0 --note mine -o json"))[0], `{"number": 0, "note": "mine", "already": true}`)
+		wantParts(t, must(t, db, "nodes reserve snowflake-si 3"), "Number 3 of pool snowflake-si was reserved already: defaults of ")
 
 		wantSame(t, must(t, db, "nodes reserve own --note last"), "Reserved number 1 of pool own: last\n")
 		wantFailure(t, sortkey(t, db, "nodes reserve own"), 2, "pool own has no free number among its 2 numbers")
