@@ -76,6 +76,12 @@ func TestNoPassword(t *testing.T) {
 	}
 }
 
+// Without PGHOST, the other variables of libpq select no database.
+func TestNoHost(t *testing.T) {
+	t.Setenv("PGDATABASE", "shop")
+	checkUsage(t, "doctor", []usageTest{{"", "no database: pass --database postgres://user@host/name, or set DATABASE_URL, or PGHOST and libpq's other variables\n"}})
+}
+
 // TestNoPasswordInEnvironment checks the same for the variables of libpq.
 func TestNoPasswordInEnvironment(t *testing.T) {
 	t.Setenv("DATABASE_URL", "")

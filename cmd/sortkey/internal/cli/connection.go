@@ -80,7 +80,7 @@ func Config(url string) (*pgxpool.Config, error) {
 		url = os.Getenv("DATABASE_URL")
 	}
 	if url == "" && os.Getenv("PGHOST") == "" && os.Getenv("PGSERVICE") == "" {
-		return nil, Usagef("no database: pass --database postgres://user@host/name, or set DATABASE_URL")
+		return nil, Usagef("no database: pass --database postgres://user@host/name, or set DATABASE_URL, or PGHOST and libpq's other variables")
 	}
 	config, err := parseConfig(url)
 	if err != nil {
