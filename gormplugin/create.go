@@ -50,17 +50,22 @@ func (p *planner) fill(db *gorm.DB) {
 		isAll = isAll && rows == nil
 	}
 	_, upserts := stmt.Clauses[onConflict]
-	c, returns := stmt.Clauses[returning]
-	r, _ := c.Expression.(clause.Returning)
-	empties := returns && (len(r.Columns) == 0 || r.Columns[0].Name == "*") // the slice of rows
 	switch {
-	case upserts, empties, isAny && !isAll:
+	case upserts, empties(stmt), isAny && !isAll:
 		m := newMade(stmt, plan, alone)
 		m.isAssociation = isAssociation
 		stmt.Clauses[madeClause] = clause.Clause{Expression: m}
 	case !isAll:
 		stmt.Clauses[madeClause] = clause.Clause{} // no key was generated
 	}
+}
+
+// empties reports whether GORM empties the slice of rows, and appends the rows that the database
+// returns.
+func empties(stmt *gorm.Statement) bool {
+	c, returns := stmt.Clauses[returning]
+	r, _ := c.Expression.(clause.Returning)
+	return returns && (len(r.Columns) == 0 || r.Columns[0].Name == "*")
 }
 
 // prepare is the callback that runs before the INSERT.

@@ -240,8 +240,13 @@
 // If an ON CONFLICT changes nothing, the plugin resets the generated ID of a
 // single struct, or of a slice with one element, to zero. In a larger batch with
 // DO NOTHING, the database doesn't report the skipped rows: their structs keep
-// IDs that no row has. If the database generates the primary key, GORM then puts the keys of
-// the inserted rows into the wrong structs. Maps keep their generated IDs, too.
+// the keys that were generated, which no row has. If the database generates the primary key, GORM
+// then puts the keys of the inserted rows into the wrong structs. Maps keep their generated IDs,
+// too.
+//
+// A struct whose primary key was set before may be an existing row, such as Account{ID: 7} in a
+// belongs-to. Unless the plugin knows that the row was inserted, or has read its public IDs, it
+// resets the generated ones in the struct to zero, so that a later Updates doesn't store them.
 //
 // # Time windows and pages
 //

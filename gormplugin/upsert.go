@@ -19,13 +19,19 @@ type upsert struct {
 	// copies are copies of the rows of a guarded batch. If a row is missing, GORM assigns returned
 	// rows to the wrong structs.
 	copies []reflect.Value
+	// reads reports whether an update leaves no struct without the public IDs of its row.
+	reads bool
+	// referred are the rows that had a primary key before, so that they may exist. It is nil for a
+	// model without public IDs.
+	referred []bool
 }
 
 // prepareUpsert keeps an ON CONFLICT from updating an existing row that has a generated ID, and
 // makes the structs get the IDs of the rows that are updated.
 func (m *made) prepareUpsert(stmt *gorm.Statement, conflict clause.OnConflict) {
 	n, hasReturning := count(m.rows), slices.Contains(stmt.BuildClauses, returning)
-	target := targetOf(stmt, conflict)
+	target, u := targetOf(stmt, conflict), &m.upsert
+	u.referred = m.havePrimaryKeys(stmt)
 	keepsIDs := true               // the rows keep the IDs of the structs
 	var guards []clause.Expression // true for an existing row with a generated ID
 	for j := range m.plan.keys {
@@ -33,7 +39,7 @@ func (m *made) prepareUpsert(stmt *gorm.Statement, conflict clause.OnConflict) {
 		isTarget := slices.Contains(target, f.DBName)
 		switch {
 		case len(ids) == 0:
-		case len(ids) == n && (isTarget && !conflict.DoNothing || m.isGORMs(stmt, conflict, f)):
+		case len(ids) == n && (isTarget && !conflict.DoNothing || m.isGORMs(conflict, f)):
 			// All rows are new, so that the database must reject an ID that another row has.
 			delete(stmt.Clauses, onConflict)
 			return
@@ -47,7 +53,7 @@ func (m *made) prepareUpsert(stmt *gorm.Statement, conflict clause.OnConflict) {
 	// slice of maps, it appends them.
 	isMatched := n == 1 || n > 1 && !mayOmit
 	added := !keepsIDs && isMatched && rowAt(m.rows, 0).Kind() == reflect.Struct && returnIDs(stmt, m.plan)
-	u := &m.upsert
+	u.reads = added && hasReturning || keepsIDs && !mayOmit
 	u.guarded = len(guards) > 0
 	u.complete = !mayOmit && (u.guarded || added && hasReturning && n > 1)
 	if u.complete && u.guarded && n > 1 {
@@ -95,21 +101,32 @@ func targetOf(stmt *gorm.Statement, c clause.OnConflict) (columns []string) {
 // associations, and is only for rows that had their key f before. The caller's own DO NOTHING also
 // skips rows with other existing values. The rows of a join table may exist, although they have
 // new IDs.
-func (m *made) isGORMs(stmt *gorm.Statement, c clause.OnConflict, f *schema.Field) bool {
+func (m *made) isGORMs(c clause.OnConflict, f *schema.Field) bool {
 	isAny := c.DoNothing && len(c.Columns) == 0 && c.OnConstraint == ""
-	return isAny && m.isAssociation && (f.PrimaryKey || !m.havePrimaryKeys(stmt))
+	return isAny && m.isAssociation && (f.PrimaryKey || !slices.Contains(m.upsert.referred, true))
 }
 
-// havePrimaryKeys reports whether a row has a primary key, or a part of one.
-func (m *made) havePrimaryKeys(stmt *gorm.Statement) bool {
-	for i := range count(m.rows) {
-		for _, f := range stmt.Schema.PrimaryFields {
-			if row := rowAt(m.rows, i); row.IsValid() && (&key{field: f, index: -1}).id(stmt.Context, row) != nil {
-				return true
-			}
-		}
+// havePrimaryKeys returns the rows of a model with public IDs that have a primary key, or a part of
+// one. It leaves out rows with a generated part.
+func (m *made) havePrimaryKeys(stmt *gorm.Statement) (have []bool) {
+	if len(m.plan.public) == 0 {
+		return nil
 	}
-	return false
+	have = make([]bool, count(m.rows))
+	for i := range have {
+		row, isNew := rowAt(m.rows, i), false
+		for _, f := range stmt.Schema.PrimaryFields {
+			if !row.IsValid() {
+				continue // GORM rejects the statement
+			}
+			id := (&key{field: f, index: -1}).id(stmt.Context, row)
+			j := slices.IndexFunc(m.plan.keys, func(k key) bool { return k.field == f })
+			have[i] = have[i] || id != nil
+			isNew = isNew || id != nil && j >= 0 && m.ids[j] != nil && reflect.DeepEqual(id, m.ids[j][i])
+		}
+		have[i] = have[i] && !isNew
+	}
+	return have
 }
 
 // hasOneOf returns the condition that an existing row has one of the generated IDs. all means
@@ -184,7 +201,8 @@ func returnIDs(stmt *gorm.Statement, plan *plan) bool {
 }
 
 // finish fails if an upsert left out a row that it must not leave out. If it left out its only
-// row, finish resets the row's keys.
+// row, finish resets the row's keys. If a row may exist, finish resets its public IDs, unless the
+// struct has the ones of the row.
 func (m *made) finish(db *gorm.DB) {
 	n, u := int64(count(m.rows)), m.upsert
 	conflict, upserts := db.Statement.Clauses[onConflict].Expression.(clause.OnConflict)
@@ -204,10 +222,35 @@ func (m *made) finish(db *gorm.DB) {
 			rowAt(m.rows, i).Set(c)
 		}
 	case db.RowsAffected == 0 && n == 1 && rowAt(m.rows, 0).Kind() == reflect.Struct:
+	case u.reads && !conflict.DoNothing, m.haveInserted(db, conflict), empties(db.Statement):
+		return
 	default:
+		m.resetReferred(db.Statement)
 		return
 	}
 	for j := range m.plan.keys {
 		m.reset(db.Statement, j)
+	}
+}
+
+// haveInserted reports whether a DO NOTHING is known to have inserted all rows. GORM counts a row
+// for each struct in which a returned column was set, even if the database skipped it.
+func (m *made) haveInserted(db *gorm.DB, conflict clause.OnConflict) bool {
+	n := count(m.rows)
+	_, returns := db.Statement.Clauses[returning]
+	return conflict.DoNothing && db.RowsAffected == int64(n) && (n == 1 || !returns)
+}
+
+// resetReferred sets the generated public IDs of rows that may exist to zero: an existing row has
+// others, and a later update of the struct would change them.
+func (m *made) resetReferred(stmt *gorm.Statement) {
+	for i, may := range m.upsert.referred {
+		row := rowAt(m.rows, i)
+		for j := range m.plan.keys {
+			k := &m.plan.keys[j]
+			if may && !k.field.PrimaryKey && m.ids[j] != nil && m.ids[j][i] != nil && row.Kind() == reflect.Struct {
+				k.reset(stmt.Context, row)
+			}
+		}
 	}
 }

@@ -336,6 +336,50 @@ func TestConflictOfAssociation(t *testing.T) {
 	}
 }
 
+// If a DO NOTHING may have skipped a row that had its key before, the row's generated public ID is
+// reset, and its key stays. The public ID of a row with a generated key stays.
+func TestReferredRows(t *testing.T) {
+	type part struct {
+		Number   int              `gorm:"primaryKey;autoIncrement:false"`
+		ID       idtype.Snowflake `gorm:"primaryKey;idgen"`
+		PublicID idtype.Snowflake `gorm:"idgen"`
+		Name     string
+	}
+	skip := clause.OnConflict{DoNothing: true}
+	returnAll := clause.Returning{}
+	for name, c := range map[string]struct {
+		affected int64
+		clauses  []clause.Expression
+		keeps    string // the rows that keep their public IDs
+	}{
+		"one was skipped":        {2, []clause.Expression{skip}, "012"},
+		"none was skipped":       {4, []clause.Expression{skip}, "0123"},
+		"an update with a WHERE": {4, []clause.Expression{clause.OnConflict{UpdateAll: true, Where: clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true"}}}}}, "012"},
+		"all by an own clause":   {2, []clause.Expression{ownConflict{}}, "0123"},
+		"RETURNING *":            {0, []clause.Expression{skip, returnAll}, "0123"},
+	} {
+		s := &server{affected: c.affected}
+		db := openServer(t, s, For(from(100)))
+		rows := []*part{{}, {Number: 1}, {ID: 8, PublicID: 6}, {Number: 3, ID: 9}}
+		got, tx := "", db.Clauses(c.clauses...)
+		all := slices.Clone(rows)
+		if err := tx.Create(&rows).Error; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for i, row := range all {
+			if row.PublicID != 0 {
+				got += string('0' + rune(i))
+			}
+			if row.ID == 0 || row.PublicID == 6 != (i == 2) {
+				t.Errorf("%s: row %d is %+v", name, i, row)
+			}
+		}
+		if got != c.keeps {
+			t.Errorf("%s: rows %s keep their public IDs, want %s", name, got, c.keeps)
+		}
+	}
+}
+
 // The caller may use a statement again.
 func TestStatementUsedAgain(t *testing.T) {
 	s := &server{affected: 1}

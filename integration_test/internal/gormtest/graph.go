@@ -417,6 +417,13 @@ type (
 		ID      ticket
 		OwnerID typedSno
 	}
+	// A bill refers to subscribers.
+	bill struct {
+		ID       ticket
+		PayerID  *uint
+		Payer    *subscriber
+		Watchers []*subscriber `gorm:"many2many:watchers"`
+	}
 	ticket int64
 )
 
@@ -429,7 +436,7 @@ func publicIDs(t *testing.T, g *database) {
 	gen := must1(t, idtest.Snowflake.NewGenerator)
 	tickets := idtype.MapGenerator(gen, func(id idtype.Snowflake) ticket { return ticket(id) })
 	g.use(t, gormplugin.For(must1(t, idtest.Sno.NewGenerator)), gormplugin.For(tickets), gormplugin.Named("tickets", tickets))
-	models := []any{&subscriber{}, &reading{}}
+	models := []any{&subscriber{}, &reading{}, &bill{}}
 	must(t, g.AutoMigrate(models...))
 	if isPostgres(g) {
 		checkColumns(t, g, map[string]map[string]string{"subscribers": {"public_id": "uuid", "ticket": "bigint", "code": "text"}, "readings": {"id": "bigint"}})
@@ -484,6 +491,56 @@ func publicIDs(t *testing.T, g *database) {
 	must(t, g.Model(&subscriber{ID: one.ID}).Select("Code", "Ticket").Updates(subscriber{}).Error)
 	one.Code = sqltypes.Text[idtype.Sno]{}
 	checkStored(t, g, one)
+	referredRows(t, g)
+}
+
+// A struct that refers to an existing row by its key gets no other public IDs, so that an update of
+// the struct leaves the row's.
+func referredRows(t *testing.T, g *database) {
+	old := []subscriber{{Email: "r0"}, {Email: "r1"}}
+	must(t, g.Create(&old).Error)
+	by := func(i int) *subscriber { return &subscriber{ID: old[i].ID} }
+	where := condition("subscribers.name <> 'nobody'")
+	for name, refer := range map[string]func(rows []*subscriber) error{
+		"belongs-to": func(rows []*subscriber) error {
+			var bills []bill
+			for _, row := range rows {
+				bills = append(bills, bill{Payer: row})
+			}
+			return g.Create(&bills).Error
+		},
+		"many2many": func(rows []*subscriber) error { return g.Create(&bill{Watchers: rows}).Error },
+		"Append": func(rows []*subscriber) error {
+			var b bill
+			must(t, g.Create(&b).Error)
+			return g.Model(&b).Association("Watchers").Append(rows)
+		},
+		"DO NOTHING": func(rows []*subscriber) error {
+			return g.Clauses(clause.OnConflict{DoNothing: true}).Create(rows).Error
+		},
+		"DO UPDATE, condition": func(rows []*subscriber) error {
+			return g.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"name"}), Where: where}).Create(rows).Error
+		},
+	} {
+		newRow := &subscriber{Email: "new, " + name}
+		for _, rows := range [][]*subscriber{{by(0)}, {by(0), by(1)}, {by(1), newRow, by(0)}, {by(1), by(0), {Email: "last, " + name}}} {
+			must(t, refer(rows))
+			for i := range old {
+				for _, row := range rows {
+					if row.ID == old[i].ID {
+						old[i].Name = name
+						must(t, g.Model(row).Updates(subscriber{PublicID: row.PublicID, Ticket: row.Ticket, Code: row.Code, Name: name}).Error)
+					}
+				}
+			}
+			checkStored(t, g, old...)
+		}
+		plucks(t, name, g.Model(&subscriber{}).Where("email = ?", newRow.Email), "public_id", newRow.PublicID)
+	}
+	// A row that is not there yet keeps its public IDs.
+	first := &subscriber{ID: old[1].ID + 1000, Email: "first"}
+	must(t, g.Create(&bill{Payer: first}).Error)
+	checkStored(t, g, *first)
 }
 
 // checkStored checks that the table has the rows.
