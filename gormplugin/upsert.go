@@ -1,9 +1,11 @@
 package gormplugin
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -44,7 +46,7 @@ func (m *made) prepareUpsert(stmt *gorm.Statement, conflict clause.OnConflict) {
 			delete(stmt.Clauses, onConflict)
 			return
 		case !conflict.DoNothing && (isTarget || target == nil) && hasReturning: // other dialects have no conditions
-			guards = append(guards, hasOneOf(f, ids, len(ids) == n))
+			guards = append(guards, hasOneOf(stmt, f, ids, len(ids) == n))
 		}
 		keepsIDs = keepsIDs && (conflict.DoNothing || isTarget)
 	}
@@ -130,13 +132,36 @@ func (m *made) havePrimaryKeys(stmt *gorm.Statement) (have []bool) {
 }
 
 // hasOneOf returns the condition that an existing row has one of the generated IDs. all means
-// that the statement has only rows with such IDs.
-func hasOneOf(f *schema.Field, ids []any, all bool) clause.Expression {
+// that the statement has only rows with such IDs. On Postgres, the condition has at most one
+// argument, because a statement can have 65,535.
+func hasOneOf(stmt *gorm.Statement, f *schema.Field, ids []any, all bool) clause.Expression {
 	column := clause.Column{Table: clause.CurrentTable, Name: f.DBName}
-	if all { // one argument per ID could be too many
+	if all {
 		return clause.Eq{Column: column, Value: clause.Column{Table: "excluded", Name: f.DBName}}
 	}
+	if list, ok := literal(ids); ok && stmt.Name() == "postgres" {
+		return clause.Expr{SQL: "? = ANY (?)", Vars: []any{column, list}}
+	}
 	return clause.IN{Column: column, Values: ids}
+}
+
+var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// literal returns the literal of a Postgres array. It reports false if database/sql doesn't know an
+// ID's type.
+func literal(ids []any) (string, bool) {
+	elements := make([]string, len(ids))
+	for i, id := range ids {
+		v, err := driver.DefaultParameterConverter.ConvertValue(id)
+		if err != nil {
+			return "", false
+		}
+		if b, ok := v.([]byte); ok {
+			v = fmt.Sprintf(`\x%x`, b)
+		}
+		elements[i] = `"` + escapes.Replace(fmt.Sprint(v)) + `"`
+	}
+	return "{" + strings.Join(elements, ",") + "}", true
 }
 
 // restrict makes a DO UPDATE leave out rows for which a guard is true. It makes an UpdateAll leave

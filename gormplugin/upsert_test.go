@@ -225,6 +225,28 @@ func TestNewRows(t *testing.T) {
 	}
 }
 
+// On Postgres, the generated IDs are one argument.
+func TestLiteral(t *testing.T) {
+	type number int64
+	for _, c := range []struct {
+		ids  []any
+		want string
+	}{
+		{[]any{idtype.Snowflake(1), idtype.Snowflake(20)}, `{"1","20"}`},
+		{[]any{number(-7)}, `{"-7"}`},
+		{[]any{idtype.UUID{15: 1}}, `{"00000000-0000-0000-0000-000000000001"}`},
+		{[]any{`a"b\c`, "d,e}"}, `{"a\"b\\c","d,e}"}`},
+		{[]any{[]byte{0, 255}}, `{"\\x00ff"}`},
+	} {
+		if got, ok := literal(c.ids); got != c.want || !ok {
+			t.Errorf("%v: got %s, %t, want %s", c.ids, got, ok, c.want)
+		}
+	}
+	if got, ok := literal([]any{1, [2]int{}}); ok {
+		t.Errorf("got %s for an array of ints, want none", got)
+	}
+}
+
 // Other dialects have no condition in their upserts.
 func TestNewRowsWithoutReturning(t *testing.T) {
 	db := openServer(t, &server{affected: 1}, For(snowflakes()))

@@ -74,6 +74,7 @@ func TestOneStatement(t *testing.T) {
 		"IDs after errors":              idsAfterErrors,
 		"constraints":                   constraints,
 		"row counts":                    rowCounts,
+		"many mixed rows":               manyMixedRows,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -289,5 +290,30 @@ func rowCounts(t *testing.T, g *gorm.DB, _ *planned) {
 	}
 	if n, err := result.Result.RowsAffected(); err != nil || n != 3 || result.RowsAffected != 3 {
 		t.Errorf("got %d and %d rows, %v", n, result.RowsAffected, err)
+	}
+}
+
+// A Save of rows with and without IDs sends hardly more arguments than the values. Postgres accepts
+// 65,535.
+func manyMixedRows(t *testing.T, g *gorm.DB, gen *planned) {
+	existing := account{ID: 2, Email: "existing", Name: "before"}
+	must(t, g.Create(&existing).Error)
+	rows := make([]account, 13_000) // with 5 values each
+	for i := range rows {
+		rows[i] = account{Email: fmt.Sprint(i), Name: "after"}
+		if i%2 == 1 {
+			rows[i].ID = idtype.Snowflake(i + 1)
+		}
+	}
+	gen.ids = []idtype.Snowflake{existing.ID}
+	if err := g.Transaction(func(tx *gorm.DB) error { return tx.Save(rows[2:]).Error }); !errors.Is(err, gorm.ErrDuplicatedKey) {
+		t.Errorf("a taken ID: expected ErrDuplicatedKey, got %v", err)
+	}
+	if tx := g.Save(&rows); tx.Error != nil || tx.RowsAffected != int64(len(rows)) {
+		t.Errorf("got %d rows, %v", tx.RowsAffected, tx.Error)
+	}
+	must(t, g.Take(&existing).Error)
+	if existing.Name != "after" {
+		t.Errorf("expected that Save updates the existing row, got %+v", existing)
 	}
 }
