@@ -39,31 +39,7 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 	if _, ok := value.(string); ok && binary {
 		return encodeLiteral{m, oid}
 	}
-	return c.planNested(m, oid, format, value)
-}
-
-// planNested returns the plan for a slice of slices that are no elements, or nil for other
-// values. pgx first tries the inner slices as elements, for which an elementCodec has a plan if
-// they hold IDs, a refusal. Once pgx has encoded some other slice for the same column, it also
-// takes that plan for any slice of slices.
-func (c *arrayCodec) planNested(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	t := reflect.TypeOf(value)
-	if t == nil || t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Slice || isArray(t.Elem()) {
-		return nil
-	}
-	if formOf(t.Elem()) == nil && m.PlanEncode(c.element, format, reflect.Zero(t.Elem()).Interface()) != nil {
-		return nil // such as a []byte
-	}
-	nested, next, ok := pgtype.TryWrapMultiDimSliceEncodePlan(value)
-	if !ok {
-		return nil
-	}
-	p := c.Codec.PlanEncode(m, oid, format, next)
-	if p == nil {
-		return nil
-	}
-	nested.SetNext(p)
-	return nested
+	return c.planEncodeNested(m, oid, format, value)
 }
 
 func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
@@ -84,9 +60,11 @@ func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target an
 		return c.last.set(f)
 	case isArray(t.Elem()):
 		return scanLiteral{m, oid, format}
+	case f == nil:
+		return c.planScanNested(m, oid, format, t)
 	}
 	fill, next, ok := pgtype.TryWrapPtrSliceScanPlan(target)
-	if !ok || f == nil {
+	if !ok {
 		return nil
 	}
 	p := c.Codec.PlanScan(m, oid, format, next)

@@ -151,6 +151,7 @@ func TestMembers(t *testing.T) {
 			c.testScan(t, m, format)
 			c.testSlices(t, m, format)
 			c.testArrays(t, m, format)
+			c.testNested(t, m, format)
 		}
 	}
 }

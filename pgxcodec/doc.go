@@ -23,11 +23,14 @@
 // # Go types
 //
 // For each Go type T in the table, the codec handles T, *T, [sql.Null] of T,
-// [sqltypes.Optional] of T, []T, []*T, [sqltypes.Array] of T, and a pointer to each. pgx
-// itself handles slices of slices, as arrays of several dimensions. The column type may
-// also be a domain over one in the table. [pgtype.Range] and [pgtype.Multirange] of the
-// bigint types map to int8range and int8multirange. Composite types can hold IDs wherever
-// pgx supports composite types.
+// [sqltypes.Optional] of T, []T, []*T, [sqltypes.Array] of T, and a pointer to each. The
+// column type may also be a domain over one in the table. [pgtype.Range] and
+// [pgtype.Multirange] of the bigint types map to int8range and int8multirange. Composite
+// types can hold IDs wherever pgx supports composite types.
+//
+// Slices of slices, such as [][]T and [][][]*T, are arrays of several dimensions. All inner
+// slices of a dimension must have the same length. As arguments, they need an exec mode other
+// than exec and simple_protocol, as in pgx itself.
 //
 // In the binary format of bigint and uuid columns, which pgx uses unless the exec mode is exec or
 // simple_protocol, the codec encodes and scans a T without allocations. In other columns and in
@@ -92,8 +95,8 @@
 // back: encoding it fails with [idtype.ErrRange]. So does encoding an [idtype.SnoOf] with
 // a metabyte other than its model's. Scanning such a number or ID fails with the same
 // error, and scanning a UUID that isn't a Sno fails with [idtype.ErrNotSno]. A failed scan
-// leaves a T, *T, sql.Null, Optional, []T or []*T unchanged. A target that pgx takes apart
-// itself, such as [][]T, may be partly filled. A Sno can also be scanned from text and
+// leaves a T, *T, sql.Null, Optional, []T, []*T or [][]T unchanged. A target that pgx takes
+// apart itself, such as a [2]T, may be partly filled. A Sno can also be scanned from text and
 // bytea; see [idtype.Sno.Scan].
 //
 // # PgBouncer

@@ -272,11 +272,12 @@ func written(plain *pgtype.Map, d difference) bool {
 }
 
 // hollow reports whether an array in the binary format has a dimension that is longer than its
-// bytes. If another dimension isn't positive, pgx makes slices of this length for [][]T, until
-// memory ends.
+// bytes, or a dimension of length 0 beside another one, which no server sends. If another dimension
+// isn't positive, pgx makes slices of this length for [][]T, until memory ends.
 func hollow(src []byte) bool {
 	for i := 12; i+4 <= len(src) && i < 12+8*6; i += 8 {
-		if binary.BigEndian.Uint32(src[i:]) > uint32(len(src)) && i < 12+8*int(binary.BigEndian.Uint32(src)) {
+		n, dims := binary.BigEndian.Uint32(src[i:]), int(binary.BigEndian.Uint32(src))
+		if i < 12+8*dims && (n > uint32(len(src)) || n == 0 && dims > 1) {
 			return true
 		}
 	}

@@ -1,9 +1,11 @@
 package pgx
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -169,4 +171,45 @@ func same(t *testing.T, without, with *pgx.Conn, sql string, arg any) {
 	if got, want := answer(with), answer(without); got != want {
 		t.Errorf("%s with %T: got %s, and without the codec %s", sql, arg, got, want)
 	}
+}
+
+// Slices of slices are arrays of several dimensions, with the elements in their order.
+func TestNested(t *testing.T) {
+	inEachMode(t, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+		a, b := idtype.Must(idtype.ParseSno("brpk4q72xwf2m63l")), idtype.Must(idtype.ParseSno("brpk4q72xwf2m63m"))
+		one := idtype.Snowflake(1)
+		for literal, want := range map[string]any{
+			"'{{1,2},{3,4},{5,6}}'::bigint[]":                           [][]idtype.Snowflake{{1, 2}, {3, 4}, {5, 6}},
+			"'{{1,2},{3,4}}'::sortkey.number[]":                         [][]idtype.Snowflake{{1, 2}, {3, 4}},
+			"'{{NULL,1}}'::bigint[]":                                    [][]*idtype.Snowflake{{nil, &one}},
+			"'{{{1,2},{3,4},{5,6}},{{7,8},{9,10},{11,12}}}'::bigint[]":  [][][]idtype.Snowflake{{{1, 2}, {3, 4}, {5, 6}}, {{7, 8}, {9, 10}, {11, 12}}},
+			"'{{{{1},{2}},{{3},{4}}},{{{5},{6}},{{7},{8}}}}'::bigint[]": [][][][]orderID{{{{{1}}, {{2}}}, {{{3}}, {{4}}}}, {{{{5}}, {{6}}}, {{{7}}, {{8}}}}},
+			fmt.Sprintf("'{{{%s},{%s}}}'::uuid[]", a.UUID(), b.UUID()):  [][][]idtype.Sno{{{a}, {b}}},
+			fmt.Sprintf("'{{%s},{%s}}'::text[]", a, b):                  [][]sqltypes.Text[idtype.Sno]{{sqltypes.TextOf(a)}, {sqltypes.TextOf(b)}},
+			"'{}'::bigint[]": [][]idtype.Snowflake{},
+			"NULL::bigint[]": [][]idtype.Snowflake(nil),
+		} {
+			returns(t, conn, want, "select "+literal)
+			if mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
+				continue
+			}
+			_, typ, _ := strings.Cut(literal, "::")
+			returns(t, conn, want, "select $1::"+typ, want)
+			var same bool
+			if err := conn.QueryRow(t.Context(), "select $1::"+typ+" is not distinct from "+literal, want).Scan(&same); err != nil || !same {
+				t.Errorf("%v isn't %s: %v", want, literal, err)
+			}
+		}
+		// The lengths differ, after a slice of the same type that was regular.
+		for _, ragged := range []any{[][]idtype.Snowflake{{1, 2}, {3}}, [][]idtype.Snowflake{{1}, {2, 3}}, [][]idtype.Snowflake{{}, {1}}, [][][]idtype.Snowflake{{{1}, {2}}, {{3}}}} {
+			var text string
+			if err := conn.QueryRow(t.Context(), "select ($1::bigint[])::text", ragged).Scan(&text); err == nil {
+				t.Errorf("%v is stored as %s, want an error", ragged, text)
+			}
+		}
+		var flat [][]idtype.Snowflake
+		if err := conn.QueryRow(t.Context(), "select '{1,2}'::bigint[]").Scan(&flat); !errors.Is(err, idtype.ErrSyntax) {
+			t.Errorf("one dimension as %v: %v, want ErrSyntax", flat, err)
+		}
+	})
 }
