@@ -179,7 +179,8 @@ func (j *job) act(ctx context.Context, a action) error {
 		return nil
 	}
 	return j.retry(ctx, a, func(int) error {
-		return j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) error {
+		next := j.state
+		err := j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) (err error) {
 			if !j.state.exists {
 				if err := j.begin(ctx, tx, a); err != nil {
 					return err
@@ -190,14 +191,15 @@ func (j *job) act(ctx context.Context, a action) error {
 					return err
 				}
 			}
-			if err := j.mapAdded(ctx, tx, a); err != nil {
+			if next.added, err = j.mapAdded(ctx, tx, a); err != nil || a.Kind == kindEnd {
 				return err
 			}
-			if a.Kind == kindEnd {
-				return nil
-			}
-			return j.advance(ctx, tx, a)
+			return next.advance(ctx, tx, a)
 		})
+		if err == nil {
+			j.state = next
+		}
+		return err
 	})
 }
 

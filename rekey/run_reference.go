@@ -276,13 +276,13 @@ func (j *job) withAdded(a action) action {
 	return a
 }
 
-// mapAdded maps the added references of an exchange, in its transaction.
-func (j *job) mapAdded(ctx context.Context, tx *sql.Tx, a action) error {
-	of := j.addedOf(a)
+// mapAdded maps the added references of an exchange, in its transaction. It returns the added references
+// as they are then.
+func (j *job) mapAdded(ctx context.Context, tx *sql.Tx, a action) ([]addedReference, error) {
+	of, list := j.addedOf(a), slices.Clone(j.state.added)
 	if len(of) == 0 {
-		return nil
+		return list, nil
 	}
-	list := slices.Clone(j.state.added)
 	for i, r := range list {
 		if !slices.Contains(of, r) {
 			continue
@@ -295,15 +295,11 @@ func (j *job) mapAdded(ctx context.Context, tx *sql.Tx, a action) error {
 			_, err = j.mapColumn(ctx, tx, r, a.Step == StepUndo)
 		}
 		if err != nil {
-			return fmt.Errorf("map %s: %w", r, err)
+			return nil, fmt.Errorf("map %s: %w", r, err)
 		}
 		list[i] = r
 	}
-	if err := j.saveAdded(ctx, tx, list); err != nil {
-		return err
-	}
-	j.state.added = list // the same ones if the transaction is repeated
-	return nil
+	return list, j.saveAdded(ctx, tx, list)
 }
 
 // checkAdded returns an error if contract or undo couldn't map an added reference.

@@ -13,7 +13,7 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// A state is the row of rekey_state.
+// A state is the row of rekey_state. That of a job changes after the row has, since a commit can fail.
 type state struct {
 	exists               bool
 	job                  savedJob
@@ -180,23 +180,21 @@ func (j *job) started(ctx context.Context, a action) error {
 	if j.state.step == a.Step {
 		return nil
 	}
-	j.state.step = a.Step
 	_, err := j.conn.ExecContext(ctx, "UPDATE "+stateTable()+" SET step = $1, updated_at = clock_timestamp()", string(a.Step))
+	if err == nil {
+		j.state.step = a.Step
+	}
 	return err
 }
 
 // advance records the end of an action.
-func (j *job) advance(ctx context.Context, tx *sql.Tx, a action) error {
-	next := j.state
-	next.exists, next.step, next.cursor = true, a.Step, ""
-	next.position++
-	if a.Step == StepUndo && next.next() != StepUndo { // back before contract
-		next.position, next.step = next.first(StepContract), StepValidate
+func (s *state) advance(ctx context.Context, tx *sql.Tx, a action) error {
+	s.exists, s.step, s.cursor = true, a.Step, ""
+	s.position++
+	if a.Step == StepUndo && s.next() != StepUndo { // back before contract
+		s.position, s.step = s.first(StepContract), StepValidate
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE "+stateTable()+" SET step = $1, position = $2, cursor = '', updated_at = clock_timestamp()", string(next.step), next.position)
-	if err == nil {
-		j.state = next
-	}
+	_, err := tx.ExecContext(ctx, "UPDATE "+stateTable()+" SET step = $1, position = $2, cursor = '', updated_at = clock_timestamp()", string(s.step), s.position)
 	return err
 }
 
@@ -215,6 +213,8 @@ func (j *job) rowsLeft(ctx context.Context) (left bool, err error) {
 func (j *job) rewind(ctx context.Context, step Step) error {
 	position := j.state.first(step)
 	_, err := j.conn.ExecContext(ctx, "UPDATE "+stateTable()+" SET step = $1, position = $2, cursor = '', updated_at = clock_timestamp()", string(step), position)
-	j.state.step, j.state.position, j.state.cursor = step, position, ""
+	if err == nil {
+		j.state.step, j.state.position, j.state.cursor = step, position, ""
+	}
 	return err
 }

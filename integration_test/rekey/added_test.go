@@ -186,3 +186,33 @@ func TestAddedAndDeletedRows(t *testing.T) {
 		want(t, "the values after another contract", j.one(values), mapped)
 	})
 }
+
+// A deferred trigger can refuse a commit. The step repeats the transaction, and goes on with the next
+// action after it, so that undo and abort know what contract has changed.
+func TestCommitFails(t *testing.T) {
+	const failing = `; CREATE SEQUENCE commits;
+		CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS $$ BEGIN IF nextval('commits') % 4 <> 0 THEN RAISE EXCEPTION USING ERRCODE = '40001'; END IF; RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON mixed_log DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.name = 'user 1') EXECUTE FUNCTION refuse();
+		ALTER TABLE mixed_log ENABLE ALWAYS TRIGGER refuse`
+	oneJob(t, logs, logsSpec(), func(t *testing.T, j *job) {
+		const columns = "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public' AND table_name IN ('users', 'teams', 'mixed_log') ORDER BY 1, 2"
+		before := j.all(columns)
+		j.run(steps[:4]...)
+		j.mustAdd("mixed_log", "users", "kind = 'user'", 5)
+		j.do(failing)
+		for _, c := range []struct{ step, last, next rekey.Step }{
+			{rekey.StepUndo, rekey.StepValidate, rekey.StepContract},
+			{rekey.StepContract, rekey.StepContract, rekey.StepCleanup},
+			{rekey.StepUndo, rekey.StepValidate, rekey.StepContract},
+		} {
+			attempts := j.one("SELECT last_value FROM commits")
+			j.runWith(rekey.Options{LockTimeout: 20 * time.Millisecond}, c.step)
+			want(t, "whether commits have failed", j.one("SELECT last_value >= $1::bigint + 3 FROM commits", attempts), "t")
+			j.wantStatus(c.last, c.next)
+			j.logged("after "+string(c.step), "mixed_log", "users", 5, c.step == rekey.StepContract)
+			want(t, "whether the keys of users and teams are new", j.one("SELECT min(u.id) > 1000, min(t.id) > 1000 FROM users u, teams t"), map[bool]string{true: "t|t", false: "f|f"}[c.step == rekey.StepContract])
+		}
+		j.run(rekey.StepAbort)
+		want(t, "the columns after abort", j.all(columns), before)
+	})
+}
