@@ -96,9 +96,11 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 // transactions as for locks, so lock_timeout is set where it is needed. Parallel workers would
 // take processors from the programs, and need shared memory, which is scarce in a container.
 // The checks join whole tables, so they have as much memory as an index build has by default.
+// A transaction that waits for a lock must see what the other one has written, so each statement
+// has a snapshot of its own.
 // The last ones determine how the catalog prints expressions, which a fingerprint compares.
 // Before Postgres 17, there is no transaction_timeout.
-const settings = `{"lock_timeout": "0", "statement_timeout": "0", "transaction_timeout": "0", "idle_session_timeout": "0", "idle_in_transaction_session_timeout": "0", "max_parallel_workers_per_gather": "0", "work_mem": "64MB", "default_tablespace": "", "search_path": "pg_catalog",
+const settings = `{"lock_timeout": "0", "statement_timeout": "0", "transaction_timeout": "0", "idle_session_timeout": "0", "idle_in_transaction_session_timeout": "0", "max_parallel_workers_per_gather": "0", "work_mem": "64MB", "default_tablespace": "", "default_transaction_isolation": "read committed", "search_path": "pg_catalog",
 	"quote_all_identifiers": "off", "standard_conforming_strings": "on", "datestyle": "ISO", "timezone": "UTC", "intervalstyle": "postgres", "extra_float_digits": "1", "bytea_output": "hex"}`
 
 const setSettings = "SELECT pg_catalog.set_config(key, value, $2) FROM pg_catalog.json_each_text($1::pg_catalog.text::pg_catalog.json) WHERE pg_catalog.current_setting(key, true) IS NOT NULL"

@@ -1,10 +1,12 @@
 package rekey
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/rekey"
 )
 
@@ -214,5 +216,34 @@ func TestCommitFails(t *testing.T) {
 		}
 		j.run(rekey.StepAbort)
 		want(t, "the columns after abort", j.all(columns), before)
+	})
+}
+
+// Undo waits for a transaction that refers to a key, and maps its row back, also if transactions of the role
+// have one snapshot by default.
+func TestAddedWhileUndoWaits(t *testing.T) {
+	oneJob(t, logs, logsSpec(), func(t *testing.T, j *job) {
+		for _, level := range []string{"repeatable read", "serializable"} {
+			j.pool = j.db.SQL(t, setting("default_transaction_isolation", level))
+			j.run(steps[:4]...)
+			j.mustAdd("mixed_log", "users", "kind = 'user'", 5)
+			holder := j.hold("INSERT INTO mixed_log SELECT id, 'user', name FROM users WHERE name = 'user 9'")
+			done := make(chan error, 1)
+			go func() { done <- j.try(t.Context(), rekey.StepUndo, rekey.Options{LockTimeout: 20 * time.Second}) }()
+			pgtest.Eventually(t, "undo waits for the transaction", func() error {
+				if len(done) > 0 {
+					t.Fatalf("expected undo to wait, got its end: %v", <-done)
+				}
+				if j.one("SELECT count(*) FROM pg_locks WHERE relation = 'users'::regclass AND NOT granted") == "0" {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			holder.do("COMMIT")
+			must(t, <-done)
+			j.logged(level, "mixed_log", "users", 6, false)
+			j.run(rekey.StepAbort)
+			j.do("DELETE FROM mixed_log WHERE name = 'user 9'")
+		}
 	})
 }
