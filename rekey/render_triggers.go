@@ -43,8 +43,7 @@ func pendingTable() string { return Schema + ".rekey_pending" }
 // memory for each text.
 func claimTable() string { return Schema + ".rekey_claims" }
 
-// claim renders the statements that claim the variable hash of a function. A new row makes
-// others wait, and otherwise its lock.
+// claim renders the statement that claims the variable hash of a function.
 func claim() string {
 	return query("claim", claimTable())
 }

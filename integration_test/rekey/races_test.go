@@ -179,6 +179,15 @@ var boardCases = []boardCase{
 		b.other.fails(serializationFailure, "INSERT INTO visits VALUES ($1, $2)", name(id), id)
 		b.other.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
 	}},
+	{"a snapshot from before a list whose key a statement has claimed earlier", func(b *board) {
+		id := b.id()
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, 'list 1') ON CONFLICT DO NOTHING", id)
+		b.other.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
+		b.other.one("SELECT count(*) FROM lists WHERE id = 1")
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.other.fails(serializationFailure, "INSERT INTO visits VALUES ($1, $2)", name(id), id)
+		b.other.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
+	}},
 	{"a list gets another key, and another list its old one", func(b *board) {
 		id, next := b.id(), b.id()
 		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(next))

@@ -150,9 +150,12 @@ have come first and chosen the pair, or refer to a row that was deleted.
         INSERT INTO {{.pending}} VALUES ({{.key}}, OLD.{{.old}}::text, coalesce(OLD.{{.new}}, {{.former}})::text) ON CONFLICT DO NOTHING;{{end}}
 
 
-{{/* Claims the variable hash. A new row makes others wait, and otherwise its lock. */}}
+{{/*
+Claims the variable hash. A new version of the row makes others wait, and a transaction with an older snapshot
+fails, since it can't see what the other one has inserted.
+*/}}
 {{define "claim" -}}
-INSERT INTO {{.}} VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM {{.}} c WHERE c.claim = hash FOR UPDATE; END IF;
+INSERT INTO {{.}} VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
 {{- end}}
 
 {{/* Whether a statement changes a column. */}}

@@ -75,7 +75,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('old 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('old 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -107,7 +107,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('new 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('new 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -130,7 +130,7 @@ BEGIN
         IF NEW.rekey_id IS NOT NULL THEN
             SELECT t.id::text INTO chosen FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('new 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('new 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.id::text INTO chosen FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             END IF;
             IF FOUND THEN
@@ -139,7 +139,7 @@ BEGIN
                 SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.new_key = NEW.rekey_id::text COLLATE "C";
                 IF FOUND THEN
                     NEW.id := chosen::bigint;
-                    hash := hashtextextended(('old 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    hash := hashtextextended(('old 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                     PERFORM FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
                 ELSE
                     IF NEW.id IS NULL THEN
@@ -157,7 +157,7 @@ BEGIN
             END IF;
             SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.customers t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('old 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('old 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.customers t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
@@ -316,7 +316,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('old 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('old 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -348,7 +348,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('new 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('new 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -380,7 +380,7 @@ BEGIN
         IF NEW.rekey_id IS NOT NULL THEN
             SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('new 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('new 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             END IF;
             IF FOUND THEN
@@ -389,7 +389,7 @@ BEGIN
                 SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = NEW.rekey_id::text COLLATE "C";
                 IF FOUND THEN
                     NEW.id := chosen::uuid;
-                    hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                     PERFORM FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
                 ELSE
                     IF NEW.id IS NULL THEN
@@ -409,7 +409,7 @@ BEGIN
         IF NEW.rekey_id IS NOT NULL THEN
             SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('new 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('new 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             END IF;
             IF FOUND THEN
@@ -418,7 +418,7 @@ BEGIN
                 SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = NEW.rekey_id::text COLLATE "C";
                 IF FOUND THEN
                     NEW.id := chosen::uuid;
-                    hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                     PERFORM FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
                 ELSE
                     IF NEW.id IS NULL THEN
@@ -436,7 +436,7 @@ BEGIN
             END IF;
             SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.orders t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.orders t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
@@ -452,7 +452,7 @@ BEGIN
             IF NOT FOUND THEN
                 SELECT hash_record_extended(ROW('index 2'::text, customer_id, created_at), 0) INTO hash FROM (SELECT NEW.*) x WHERE customer_id IS NOT NULL AND created_at IS NOT NULL;
         IF FOUND THEN
-            INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
                 PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
@@ -1075,7 +1075,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('old 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('old 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -1107,7 +1107,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('new 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('new 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -1130,7 +1130,7 @@ BEGIN
         IF NEW.id IS NOT NULL THEN
             SELECT t.rekey_id::text INTO chosen FROM ONLY public.customers t WHERE t.id = NEW.id FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('new 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('new 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.rekey_id::text INTO chosen FROM ONLY public.customers t WHERE t.id = NEW.id FOR NO KEY UPDATE;
             END IF;
             IF FOUND THEN
@@ -1139,7 +1139,7 @@ BEGIN
                 SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.new_key = NEW.id::text COLLATE "C";
                 IF FOUND THEN
                     NEW.rekey_id := chosen::bigint;
-                    hash := hashtextextended(('old 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    hash := hashtextextended(('old 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                     PERFORM FROM ONLY public.customers t WHERE t.id = NEW.id FOR NO KEY UPDATE;
                 ELSE
                     IF NEW.rekey_id IS NULL THEN
@@ -1157,7 +1157,7 @@ BEGIN
             END IF;
             SELECT t.id INTO NEW.id FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('old 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('old 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.id INTO NEW.id FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
@@ -1241,7 +1241,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('old 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('old 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -1273,7 +1273,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('new 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('new 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -1305,7 +1305,7 @@ BEGIN
         IF NEW.id IS NOT NULL THEN
             SELECT t.rekey_id::text INTO chosen FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('new 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('new 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.rekey_id::text INTO chosen FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
             END IF;
             IF FOUND THEN
@@ -1314,7 +1314,7 @@ BEGIN
                 SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = NEW.id::text COLLATE "C";
                 IF FOUND THEN
                     NEW.rekey_id := chosen::uuid;
-                    hash := hashtextextended(('old 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    hash := hashtextextended(('old 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                     PERFORM FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
                 ELSE
                     IF NEW.rekey_id IS NULL THEN
@@ -1334,7 +1334,7 @@ BEGIN
         IF NEW.id IS NOT NULL THEN
             SELECT t.rekey_id::text INTO chosen FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('new 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('new 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.rekey_id::text INTO chosen FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
             END IF;
             IF FOUND THEN
@@ -1343,7 +1343,7 @@ BEGIN
                 SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = NEW.id::text COLLATE "C";
                 IF FOUND THEN
                     NEW.rekey_id := chosen::uuid;
-                    hash := hashtextextended(('old 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    hash := hashtextextended(('old 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                     PERFORM FROM ONLY public.orders t WHERE t.id = NEW.id FOR NO KEY UPDATE;
                 ELSE
                     IF NEW.rekey_id IS NULL THEN
@@ -1361,7 +1361,7 @@ BEGIN
             END IF;
             SELECT t.id INTO NEW.id FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('old 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('old 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.id INTO NEW.id FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
@@ -1377,7 +1377,7 @@ BEGIN
             IF NOT FOUND THEN
                 SELECT hash_record_extended(ROW('index 2'::text, customer_id, created_at), 0) INTO hash FROM (SELECT NEW.*) x WHERE customer_id IS NOT NULL AND created_at IS NOT NULL;
         IF FOUND THEN
-            INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
                 PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
@@ -1690,7 +1690,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('old 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('old 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -1722,7 +1722,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('new 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('new 1 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -1754,7 +1754,7 @@ BEGIN
         IF NEW.rekey_id IS NOT NULL THEN
             SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('new 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('new 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             END IF;
             IF FOUND THEN
@@ -1763,7 +1763,7 @@ BEGIN
                 SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = NEW.rekey_id::text COLLATE "C";
                 IF FOUND THEN
                     NEW.id := chosen::uuid;
-                    hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                     PERFORM FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
                 ELSE
                     IF NEW.id IS NULL THEN
@@ -1783,7 +1783,7 @@ BEGIN
         IF NEW.rekey_id IS NOT NULL THEN
             SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('new 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('new 1 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.id::text INTO chosen FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             END IF;
             IF FOUND THEN
@@ -1792,7 +1792,7 @@ BEGIN
                 SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.new_key = NEW.rekey_id::text COLLATE "C";
                 IF FOUND THEN
                     NEW.id := chosen::uuid;
-                    hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                     PERFORM FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
                 ELSE
                     IF NEW.id IS NULL THEN
@@ -1810,7 +1810,7 @@ BEGIN
             END IF;
             SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.orders t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('old 1 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.orders t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
@@ -1826,7 +1826,7 @@ BEGIN
             IF NOT FOUND THEN
                 SELECT hash_record_extended(ROW('index 2'::text, customer_id, created_at), 0) INTO hash FROM (SELECT NEW.*) x WHERE customer_id IS NOT NULL AND created_at IS NOT NULL;
         IF FOUND THEN
-            INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
                 PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
@@ -1917,7 +1917,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('old 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('old 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -1949,7 +1949,7 @@ BEGIN
             RETURN found_key;
         END IF;
         IF attempt = 1 THEN
-            hash := hashtextextended(('new 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+            hash := hashtextextended(('new 0 ' || given) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
@@ -1972,7 +1972,7 @@ BEGIN
         IF NEW.rekey_id IS NOT NULL THEN
             SELECT t.id::text INTO chosen FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('new 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('new 0 ' || NEW.rekey_id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.id::text INTO chosen FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
             END IF;
             IF FOUND THEN
@@ -1981,7 +1981,7 @@ BEGIN
                 SELECT p.old_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.new_key = NEW.rekey_id::text COLLATE "C";
                 IF FOUND THEN
                     NEW.id := chosen::bigint;
-                    hash := hashtextextended(('old 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                    hash := hashtextextended(('old 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                     PERFORM FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id FOR NO KEY UPDATE;
                 ELSE
                     IF NEW.id IS NULL THEN
@@ -1999,7 +1999,7 @@ BEGIN
             END IF;
             SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.customers t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             IF NOT FOUND THEN
-                hash := hashtextextended(('old 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM rekeyed.rekey_claims c WHERE c.claim = hash FOR UPDATE; END IF;
+                hash := hashtextextended(('old 0 ' || NEW.id) COLLATE "C", 0); INSERT INTO rekeyed.rekey_claims VALUES (hash) ON CONFLICT (claim) DO UPDATE SET claim = excluded.claim;
                 SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.customers t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
