@@ -1,6 +1,7 @@
 package rekey
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -16,7 +17,8 @@ import (
 type cursor struct {
 	Moment sql.NullString
 	Key    sql.NullString
-	Slot   string
+	// Slot is the last one. Each pass, also of another backfill, begins after it, so that IDs differ.
+	Slot   string `json:"-"`
 	Page   int64
 	Pages  int64 // of the table, when the pass began
 	Rows   int64 // of the action, so far
@@ -31,7 +33,7 @@ const (
 
 // backfill fills the rows of one action.
 func (j *job) backfill(ctx context.Context, a action) error {
-	c := cursor{Slot: "0"}
+	c := cursor{Slot: cmp.Or(j.state.slots[a.Title], "0")}
 	if j.state.cursor != "" {
 		if err := json.Unmarshal([]byte(j.state.cursor), &c); err != nil {
 			return fmt.Errorf("read the position of the backfill: %w", err)
@@ -114,7 +116,7 @@ func (j *job) batch(ctx context.Context, a action, c *cursor, size int64) (end b
 				}
 				next.Rows, next.Filled = c.Rows+n, c.Filled+n
 			}
-			return j.saveCursor(ctx, tx, next)
+			return j.saveCursor(ctx, tx, a, next)
 		})
 	})
 	if err == nil {
@@ -123,12 +125,12 @@ func (j *job) batch(ctx context.Context, a action, c *cursor, size int64) (end b
 	return end, err
 }
 
-func (j *job) saveCursor(ctx context.Context, db querier, c cursor) error {
+func (j *job) saveCursor(ctx context.Context, db querier, a action, c cursor) error {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "UPDATE "+stateTable()+" SET cursor = $1::text, updated_at = clock_timestamp()", string(text))
+	_, err = db.ExecContext(ctx, "UPDATE "+stateTable()+" SET cursor = $1::text, slots = slots || jsonb_build_object($2::text, $3::text), updated_at = clock_timestamp()", string(text), a.Title, c.Slot)
 	return err
 }
 
@@ -146,10 +148,9 @@ func (j *job) endPass(ctx context.Context, a action, c *cursor) (done bool, err 
 		return err == nil, err
 	}
 	filled := c.Filled
-	// The slots of the next pass come after all others, so that IDs differ.
 	*c = cursor{Slot: c.Slot, Rows: c.Rows}
 	if filled == 0 {
-		if err := j.saveCursor(ctx, j.conn, *c); err != nil { // a repeated step begins with the first row
+		if err := j.saveCursor(ctx, j.conn, a, *c); err != nil { // a repeated step begins with the first row
 			return false, err
 		}
 		return false, j.noProgress(ctx, a)

@@ -20,6 +20,7 @@ type state struct {
 	step                 Step
 	position             int // of the next action
 	cursor               string
+	slots                map[string]string // the last slot of each backfill, by its title
 	added                []addedReference
 	startedAt, updatedAt time.Time
 }
@@ -108,9 +109,9 @@ func readState(ctx context.Context, db interface {
 	if err := db.QueryRowContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", stateTable()).Scan(&s.exists); err != nil || !s.exists {
 		return s, err
 	}
-	var text, step, added, comment string
-	err = db.QueryRowContext(ctx, "SELECT job, step, position, cursor, added, started_at, updated_at, coalesce(pg_catalog.obj_description($1::text::pg_catalog.regclass, 'pg_class'), '') FROM ONLY "+stateTable(), stateTable()).
-		Scan(&text, &step, &s.position, &s.cursor, &added, &s.startedAt, &s.updatedAt, &comment)
+	var text, step, slots, added, comment string
+	err = db.QueryRowContext(ctx, "SELECT job, step, position, cursor, slots, added, started_at, updated_at, coalesce(pg_catalog.obj_description($1::text::pg_catalog.regclass, 'pg_class'), '') FROM ONLY "+stateTable(), stateTable()).
+		Scan(&text, &step, &s.position, &s.cursor, &slots, &added, &s.startedAt, &s.updatedAt, &comment)
 	if err != nil {
 		return s, err
 	}
@@ -118,7 +119,7 @@ func readState(ctx context.Context, db interface {
 		return s, fmt.Errorf("the plan in table %s isn't the one that expand stored: its comment has another digest; restore both from a backup: %w", stateTable(), migrations.ErrUntrusted)
 	}
 	s.step = Step(step)
-	if err := errors.Join(json.Unmarshal([]byte(text), &s.job), json.Unmarshal([]byte(added), &s.added)); err != nil {
+	if err := errors.Join(json.Unmarshal([]byte(text), &s.job), json.Unmarshal([]byte(slots), &s.slots), json.Unmarshal([]byte(added), &s.added)); err != nil {
 		return s, fmt.Errorf("read the plan in table %s: %w", stateTable(), err)
 	}
 	if s.position < 0 || s.position >= len(s.job.Actions) {
@@ -152,7 +153,7 @@ func jobOf(m *model, spec Spec, o Options) savedJob {
 }
 
 // stateColumns are the columns of rekey_state.
-const stateColumns = "only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), job text NOT NULL, step text NOT NULL, position integer NOT NULL, cursor text NOT NULL DEFAULT '', added text NOT NULL DEFAULT '[]', " +
+const stateColumns = "only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), job text NOT NULL, step text NOT NULL, position integer NOT NULL, cursor text NOT NULL DEFAULT '', slots jsonb NOT NULL DEFAULT '{}', added text NOT NULL DEFAULT '[]', " +
 	"started_at timestamptz NOT NULL DEFAULT clock_timestamp(), updated_at timestamptz NOT NULL DEFAULT clock_timestamp()"
 
 // begin creates the schema of the job and the state.

@@ -18,7 +18,7 @@ func jsonText(s string) string {
 }
 
 // columns are the columns of rekey_state.
-const columns = `only_row boolean PRIMARY KEY DEFAULT true, job text NOT NULL, step text NOT NULL, position integer NOT NULL, cursor text NOT NULL DEFAULT '', added text NOT NULL DEFAULT '[]',
+const columns = `only_row boolean PRIMARY KEY DEFAULT true, job text NOT NULL, step text NOT NULL, position integer NOT NULL, cursor text NOT NULL DEFAULT '', slots jsonb NOT NULL DEFAULT '{}', added text NOT NULL DEFAULT '[]',
 	started_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now() - interval '3 days'`
 
 // forged is the plan of a rekey whose actions, one per step, make mallory a superuser.

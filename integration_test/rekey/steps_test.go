@@ -473,3 +473,28 @@ func TestBackfillAgain(t *testing.T) {
 		want(t, "authors with a new key", l.one("SELECT count(*) FROM authors WHERE name = 'unseen' AND id > 5001"), "1")
 	})
 }
+
+// The IDs of a backfill after the backfill come after all others, so that none exists already.
+func TestBackfillAgainAfterOthers(t *testing.T) {
+	const tables = `CREATE TABLE lists (id bigserial PRIMARY KEY, name text, created_at timestamptz NOT NULL DEFAULT '2024-01-01'); INSERT INTO lists (name) SELECT 'first' FROM generate_series(1, 10);
+		CREATE TABLE tasks (id bigserial PRIMARY KEY, name text, created_at timestamptz NOT NULL DEFAULT '2024-01-01'); INSERT INTO tasks (name) SELECT 'first' FROM generate_series(1, 10)`
+	spec := rekey.Spec{Keys: []rekey.Key{
+		{Table: "lists", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: created},
+		{Table: "tasks", Format: rekey.Sno, Node: 1, BackfillNode: 2, Times: started},
+	}}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		j.run(rekey.StepExpand, rekey.StepBackfill)
+		for i := range 2 {
+			for _, table := range []string{"lists", "tasks"} {
+				j.do(fmt.Sprintf("BEGIN; ALTER TABLE %s DISABLE TRIGGER USER; INSERT INTO %[1]s (name) SELECT 'again' FROM generate_series(1, 3); COMMIT", table))
+			}
+			j.run(rekey.StepBackfill)
+			for _, table := range []string{"lists", "tasks"} {
+				want(t, "new keys of "+table, j.one("SELECT count(DISTINCT rekey_id) FROM "+table), fmt.Sprint(13+3*i))
+				want(t, "whether the new keys of "+table+" have the order of the old ones", j.one("SELECT string_agg(id::text, ' ' ORDER BY rekey_id) = string_agg(id::text, ' ' ORDER BY id) FROM "+table), "t")
+			}
+		}
+		j.run(rekey.StepValidate)
+		j.run(rekey.StepContract, rekey.StepCleanup)
+	})
+}
