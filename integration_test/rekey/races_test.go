@@ -188,6 +188,27 @@ var boardCases = []boardCase{
 		b.other.fails(serializationFailure, "INSERT INTO visits VALUES ($1, $2)", name(id), id)
 		b.other.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
 	}},
+	{"SERIALIZABLE inserts of a key whose list another transaction has deleted", func(b *board) {
+		id, next := b.id(), b.id()
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.old.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
+		insert := func(s *session, id int) { s.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id)) }
+		for _, s := range []*session{b.other, b.third} {
+			s.do("BEGIN ISOLATION LEVEL SERIALIZABLE")
+			s.one("SELECT 1")
+		}
+		b.old.do("DELETE FROM lists WHERE id = $1", id)
+		b.other.fails(serializationFailure, "INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.third.do("ROLLBACK")
+		// Inserts of other keys don't depend on each other.
+		for _, s := range []*session{b.other, b.third} {
+			s.do("BEGIN ISOLATION LEVEL SERIALIZABLE")
+		}
+		insert(b.other, id)
+		insert(b.third, next)
+		b.other.do("COMMIT")
+		b.third.do("COMMIT")
+	}},
 	{"a list gets another key, and another list its old one", func(b *board) {
 		id, next := b.id(), b.id()
 		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(next))

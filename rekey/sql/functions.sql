@@ -45,6 +45,7 @@ END
 DECLARE
     chosen text;
     hash bigint;
+    probe tid;
 BEGIN
     IF TG_OP = 'INSERT' THEN{{.inserts}}
     ELSIF TG_OP = 'UPDATE' THEN{{.updates}}
@@ -96,12 +97,15 @@ have come first and chosen the pair, or refer to a row that was deleted.
             END IF;
             {{.existing_old}}
             IF NOT FOUND THEN
-                SELECT p.new_key INTO chosen FROM {{.pending}} p WHERE p.key = {{.key}} AND p.old_key = {{.old_text}};
-                IF FOUND THEN
-                    NEW.{{.new}} := chosen::{{.new_type}};
-                ELSE
-                    NEW.{{.new}} := {{.next}};
+                IF current_setting('transaction_isolation') = 'serializable' THEN
+                    -- This fails if another transaction has deleted the row since the snapshot.
+                    INSERT INTO {{.pending}} AS p VALUES ({{.key}}, {{.old_text}}, ({{.next}})::text) ON CONFLICT DO NOTHING RETURNING p.ctid, p.new_key INTO probe, chosen;
+                    DELETE FROM {{.pending}} p WHERE p.ctid = probe;
                 END IF;
+                IF chosen IS NULL THEN
+                    SELECT p.new_key INTO chosen FROM {{.pending}} p WHERE p.key = {{.key}} AND p.old_key = {{.old_text}};
+                END IF;
+                NEW.{{.new}} := coalesce(chosen::{{.new_type}}, {{.next}});
             END IF;
         END IF;{{end}}
 

@@ -125,6 +125,7 @@ CREATE OR REPLACE FUNCTION rekeyed.fill_0() RETURNS trigger LANGUAGE plpgsql VOL
 DECLARE
     chosen text;
     hash bigint;
+    probe tid;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF NEW.rekey_id IS NOT NULL THEN
@@ -161,12 +162,15 @@ BEGIN
                 SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.customers t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
-                SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.id::text COLLATE "C";
-                IF FOUND THEN
-                    NEW.rekey_id := chosen::uuid;
-                ELSE
-                    NEW.rekey_id := sortkey.next_sno(10, 99);
+                IF current_setting('transaction_isolation') = 'serializable' THEN
+                    -- This fails if another transaction has deleted the row since the snapshot.
+                    INSERT INTO rekeyed.rekey_pending AS p VALUES (0, NEW.id::text COLLATE "C", (sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING RETURNING p.ctid, p.new_key INTO probe, chosen;
+                    DELETE FROM rekeyed.rekey_pending p WHERE p.ctid = probe;
                 END IF;
+                IF chosen IS NULL THEN
+                    SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.id::text COLLATE "C";
+                END IF;
+                NEW.rekey_id := coalesce(chosen::uuid, sortkey.next_sno(10, 99));
             END IF;
         END IF;
     ELSIF TG_OP = 'UPDATE' THEN
@@ -225,6 +229,7 @@ CREATE OR REPLACE FUNCTION rekeyed.fill_2() RETURNS trigger LANGUAGE plpgsql VOL
 DECLARE
     chosen text;
     hash bigint;
+    probe tid;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF NEW.rekey_customer_id IS NULL THEN
@@ -366,6 +371,7 @@ CREATE OR REPLACE FUNCTION rekeyed.fill_1() RETURNS trigger LANGUAGE plpgsql VOL
 DECLARE
     chosen text;
     hash bigint;
+    probe tid;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF left(TG_NAME, 1) = ' ' THEN
@@ -440,12 +446,15 @@ BEGIN
                 SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.orders t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
-                SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.id::text COLLATE "C";
-                IF FOUND THEN
-                    NEW.rekey_id := chosen::bigint;
-                ELSE
-                    NEW.rekey_id := sortkey.next_snowflake(20);
+                IF current_setting('transaction_isolation') = 'serializable' THEN
+                    -- This fails if another transaction has deleted the row since the snapshot.
+                    INSERT INTO rekeyed.rekey_pending AS p VALUES (1, NEW.id::text COLLATE "C", (sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING RETURNING p.ctid, p.new_key INTO probe, chosen;
+                    DELETE FROM rekeyed.rekey_pending p WHERE p.ctid = probe;
                 END IF;
+                IF chosen IS NULL THEN
+                    SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.id::text COLLATE "C";
+                END IF;
+                NEW.rekey_id := coalesce(chosen::bigint, sortkey.next_snowflake(20));
             END IF;
         END IF;
         PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
@@ -1125,6 +1134,7 @@ CREATE OR REPLACE FUNCTION rekeyed.fill_0() RETURNS trigger LANGUAGE plpgsql VOL
 DECLARE
     chosen text;
     hash bigint;
+    probe tid;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF NEW.id IS NOT NULL THEN
@@ -1161,12 +1171,15 @@ BEGIN
                 SELECT t.id INTO NEW.id FROM ONLY public.customers t WHERE t.rekey_id = NEW.rekey_id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
-                SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.rekey_id::text COLLATE "C";
-                IF FOUND THEN
-                    NEW.id := chosen::uuid;
-                ELSE
-                    NEW.id := sortkey.next_sno(10, 99);
+                IF current_setting('transaction_isolation') = 'serializable' THEN
+                    -- This fails if another transaction has deleted the row since the snapshot.
+                    INSERT INTO rekeyed.rekey_pending AS p VALUES (0, NEW.rekey_id::text COLLATE "C", (sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING RETURNING p.ctid, p.new_key INTO probe, chosen;
+                    DELETE FROM rekeyed.rekey_pending p WHERE p.ctid = probe;
                 END IF;
+                IF chosen IS NULL THEN
+                    SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.rekey_id::text COLLATE "C";
+                END IF;
+                NEW.id := coalesce(chosen::uuid, sortkey.next_sno(10, 99));
             END IF;
         END IF;
     ELSIF TG_OP = 'UPDATE' THEN
@@ -1291,6 +1304,7 @@ CREATE OR REPLACE FUNCTION rekeyed.fill_1() RETURNS trigger LANGUAGE plpgsql VOL
 DECLARE
     chosen text;
     hash bigint;
+    probe tid;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF left(TG_NAME, 1) = ' ' THEN
@@ -1365,12 +1379,15 @@ BEGIN
                 SELECT t.id INTO NEW.id FROM ONLY public.orders t WHERE t.rekey_id = NEW.rekey_id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
-                SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.rekey_id::text COLLATE "C";
-                IF FOUND THEN
-                    NEW.id := chosen::bigint;
-                ELSE
-                    NEW.id := sortkey.next_snowflake(20);
+                IF current_setting('transaction_isolation') = 'serializable' THEN
+                    -- This fails if another transaction has deleted the row since the snapshot.
+                    INSERT INTO rekeyed.rekey_pending AS p VALUES (1, NEW.rekey_id::text COLLATE "C", (sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING RETURNING p.ctid, p.new_key INTO probe, chosen;
+                    DELETE FROM rekeyed.rekey_pending p WHERE p.ctid = probe;
                 END IF;
+                IF chosen IS NULL THEN
+                    SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.rekey_id::text COLLATE "C";
+                END IF;
+                NEW.id := coalesce(chosen::bigint, sortkey.next_snowflake(20));
             END IF;
         END IF;
         PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
@@ -1450,6 +1467,7 @@ CREATE OR REPLACE FUNCTION rekeyed.fill_2() RETURNS trigger LANGUAGE plpgsql VOL
 DECLARE
     chosen text;
     hash bigint;
+    probe tid;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF NEW.customer_id IS NULL THEN
@@ -1609,6 +1627,7 @@ CREATE OR REPLACE FUNCTION rekeyed.fill_2() RETURNS trigger LANGUAGE plpgsql VOL
 DECLARE
     chosen text;
     hash bigint;
+    probe tid;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF NEW.rekey_customer_id IS NULL THEN
@@ -1740,6 +1759,7 @@ CREATE OR REPLACE FUNCTION rekeyed.fill_1() RETURNS trigger LANGUAGE plpgsql VOL
 DECLARE
     chosen text;
     hash bigint;
+    probe tid;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF left(TG_NAME, 1) = ' ' THEN
@@ -1814,12 +1834,15 @@ BEGIN
                 SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.orders t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
-                SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.id::text COLLATE "C";
-                IF FOUND THEN
-                    NEW.rekey_id := chosen::bigint;
-                ELSE
-                    NEW.rekey_id := sortkey.next_snowflake(20);
+                IF current_setting('transaction_isolation') = 'serializable' THEN
+                    -- This fails if another transaction has deleted the row since the snapshot.
+                    INSERT INTO rekeyed.rekey_pending AS p VALUES (1, NEW.id::text COLLATE "C", (sortkey.next_snowflake(20))::text) ON CONFLICT DO NOTHING RETURNING p.ctid, p.new_key INTO probe, chosen;
+                    DELETE FROM rekeyed.rekey_pending p WHERE p.ctid = probe;
                 END IF;
+                IF chosen IS NULL THEN
+                    SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 1 AND p.old_key = NEW.id::text COLLATE "C";
+                END IF;
+                NEW.rekey_id := coalesce(chosen::bigint, sortkey.next_snowflake(20));
             END IF;
         END IF;
         PERFORM FROM ONLY public.orders t WHERE t.customer_id = NEW.customer_id AND t.created_at = NEW.created_at AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
@@ -1967,6 +1990,7 @@ CREATE OR REPLACE FUNCTION rekeyed.fill_0() RETURNS trigger LANGUAGE plpgsql VOL
 DECLARE
     chosen text;
     hash bigint;
+    probe tid;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF NEW.rekey_id IS NOT NULL THEN
@@ -2003,12 +2027,15 @@ BEGIN
                 SELECT t.rekey_id INTO NEW.rekey_id FROM ONLY public.customers t WHERE t.id = NEW.id AND current_setting('transaction_isolation') <> 'serializable' FOR NO KEY UPDATE;
             END IF;
             IF NOT FOUND THEN
-                SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.id::text COLLATE "C";
-                IF FOUND THEN
-                    NEW.rekey_id := chosen::uuid;
-                ELSE
-                    NEW.rekey_id := sortkey.next_sno(10, 99);
+                IF current_setting('transaction_isolation') = 'serializable' THEN
+                    -- This fails if another transaction has deleted the row since the snapshot.
+                    INSERT INTO rekeyed.rekey_pending AS p VALUES (0, NEW.id::text COLLATE "C", (sortkey.next_sno(10, 99))::text) ON CONFLICT DO NOTHING RETURNING p.ctid, p.new_key INTO probe, chosen;
+                    DELETE FROM rekeyed.rekey_pending p WHERE p.ctid = probe;
                 END IF;
+                IF chosen IS NULL THEN
+                    SELECT p.new_key INTO chosen FROM rekeyed.rekey_pending p WHERE p.key = 0 AND p.old_key = NEW.id::text COLLATE "C";
+                END IF;
+                NEW.rekey_id := coalesce(chosen::uuid, sortkey.next_sno(10, 99));
             END IF;
         END IF;
     ELSIF TG_OP = 'UPDATE' THEN
