@@ -9,7 +9,8 @@ import (
 )
 
 // A fill describes a backfill action. Its first statement fills one batch and returns the
-// number of rows that it has filled, and its second reports whether rows are left.
+// number of rows that it has filled, and its second reports whether rows are left. That of references
+// has a third one, which reports whether rows are left that refer to no row.
 //
 // Without Pages, batches follow the order of (time, old key). The parameters are the key of
 // the last row, the last slot, the size of the batch and, with Moment, the time of the last
@@ -168,22 +169,29 @@ func (k *key) fillInPlace() string {
 	return query("fill in place", values{"table": c.rel.Name, "fresh": c.new(), "key": c.old()})
 }
 
-// fillReferences renders a batch of the backfill of a table's references, and a query for
-// whether rows are left. It leaves keys that are set.
-func (m *model) fillReferences(r *relation) (batch, left string) {
-	var sets, missing, complete []string
+// fillReferences renders a batch of the backfill of a table's references, a query for whether
+// rows are left, and one for whether rows are left that refer to no row. It leaves keys that are set.
+func (m *model) fillReferences(r *relation) []string {
+	var sets, missing, lost, complete []string
 	for _, c := range r.columns {
 		if c.root {
 			continue
 		}
+		wrong := "t." + c.old() + " IS NOT NULL AND t." + c.new() + " IS NULL"
 		sets = append(sets, c.new()+" = coalesce(t."+c.new()+", "+m.lookup(c, "t")+")")
-		missing = append(missing, "t."+c.old()+" IS NOT NULL AND t."+c.new()+" IS NULL")
+		missing = append(missing, wrong)
+		lost = append(lost, wrong+" AND "+m.lookup(c, "t")+" IS NULL")
 		complete = append(complete, "(t."+c.old()+" IS NULL OR t."+c.new()+" IS NOT NULL)")
 	}
 	if len(sets) == 0 {
-		return "", ""
+		return nil
 	}
 	wrong := strings.Join(missing, " OR ")
-	batch = query("fill references", values{"table": r.Name, "sets": strings.Join(sets, ", "), "wrong": wrong, "complete": strings.Join(complete, " AND ")})
-	return batch, "SELECT EXISTS (SELECT FROM ONLY " + r.Name + " t WHERE " + wrong + ")"
+	exists := func(where string) string {
+		return "SELECT EXISTS (SELECT FROM ONLY " + r.Name + " t WHERE " + where + ")"
+	}
+	return []string{
+		query("fill references", values{"table": r.Name, "sets": strings.Join(sets, ", "), "wrong": wrong, "complete": strings.Join(complete, " AND ")}),
+		exists(wrong), exists(strings.Join(lost, " OR ")),
+	}
 }

@@ -274,8 +274,8 @@ func (m *model) backfill() []action {
 // addReferences adds the backfills of the tables that refer to others.
 func (m *model) addReferences(step *plan) {
 	for _, r := range m.relations {
-		if fillSQL, left := m.fillReferences(r); fillSQL != "" {
-			step.add(kindBackfill, "fill references of "+r.Name, fillSQL, left).Fill = &fill{Table: r.Name, Rows: int64(r.Rows), Pages: true}
+		if sql := m.fillReferences(r); sql != nil {
+			step.add(kindBackfill, "fill references of "+r.Name, sql...).Fill = &fill{Table: r.Name, Rows: int64(r.Rows), Pages: true}
 		}
 	}
 }

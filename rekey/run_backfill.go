@@ -23,6 +23,7 @@ type cursor struct {
 	Pages  int64 // of the table, when the pass began
 	Rows   int64 // of the action, so far
 	Filled int64 // of the pass, so far
+	Idle   bool  // the pass before has filled nothing
 }
 
 // The limits of a batch, in rows or pages.
@@ -147,19 +148,28 @@ func (j *job) endPass(ctx context.Context, a action, c *cursor) (done bool, err 
 	if err != nil || !left {
 		return err == nil, err
 	}
-	filled := c.Filled
-	*c = cursor{Slot: c.Slot, Rows: c.Rows}
-	if filled == 0 {
-		if err := j.saveCursor(ctx, j.conn, a, *c); err != nil { // a repeated step begins with the first row
-			return false, err
-		}
-		return false, j.noProgress(ctx, a)
+	if c.Filled > 0 || !c.Idle { // The rows that are left can be newer than a pass that has filled none.
+		*c = cursor{Slot: c.Slot, Rows: c.Rows, Idle: c.Filled == 0}
+		return false, nil
 	}
-	return false, nil
+	*c = cursor{Slot: c.Slot, Rows: c.Rows}
+	if err := j.saveCursor(ctx, j.conn, a, *c); err != nil { // a repeated step begins with the first row
+		return false, err
+	}
+	return false, j.noProgress(ctx, a)
 }
 
 // noProgress returns the error for rows that a pass couldn't update.
 func (j *job) noProgress(ctx context.Context, a action) error {
+	if len(a.SQL) > 2 {
+		var lost bool
+		if err := j.conn.QueryRowContext(ctx, a.SQL[2]).Scan(&lost); err != nil {
+			return err
+		}
+		if lost {
+			return fmt.Errorf("%w: rows of %s refer to rows that don't exist; delete these rows, or set the reference to NULL, and repeat the step", ErrInconsistent, a.Fill.Table)
+		}
+	}
 	triggers, err := texts(ctx, j.conn, query("stopping triggers", nil), a.Fill.Table, j.state.job.ReplicaRole)
 	if err != nil {
 		return err
@@ -167,10 +177,7 @@ func (j *job) noProgress(ctx context.Context, a action) error {
 	if len(triggers) > 0 {
 		return fmt.Errorf("%w: rows of %s don't change: trigger %s returns NULL or the old row; let it return NEW, or disable it until the backfill is complete, and repeat the step", ErrInconsistent, a.Fill.Table, strings.Join(triggers, " or "))
 	}
-	if !a.Fill.Pages {
-		return fmt.Errorf("%w: rows of %s have no new key: a program has inserted them just now; repeat the step", ErrInconsistent, a.Fill.Table)
-	}
-	return fmt.Errorf("%w: rows of %s refer to rows that don't exist; delete these rows, or set the reference to NULL, and repeat the step", ErrInconsistent, a.Fill.Table)
+	return fmt.Errorf("%w: rows of %s have no new key: a program has written them just now; repeat the step", ErrInconsistent, a.Fill.Table)
 }
 
 // A guard measures how far replicas are behind. The server measures a lag only when a

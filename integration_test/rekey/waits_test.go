@@ -228,6 +228,33 @@ func TestTriggerStopsBackfill(t *testing.T) {
 	})
 }
 
+// A pass of the backfill that fills nothing, beside rows that appear meanwhile, doesn't mean that these rows
+// refer to no row.
+func TestIdlePass(t *testing.T) {
+	const tables = `CREATE TABLE lists (id bigserial PRIMARY KEY, name text); INSERT INTO lists (name) SELECT 'list ' || i FROM generate_series(1, 10) i; CREATE TABLE visits (list_id bigint, n integer)`
+	spec := rekey.Spec{Keys: []rekey.Key{{Table: "lists", Format: rekey.Sno, Node: 1, BackfillNode: 2, Times: started}}, References: []rekey.Reference{{Table: "visits", Column: "list_id", To: "lists"}}}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		j.run(rekey.StepExpand)
+		one := j.hold("INSERT INTO visits VALUES (1, 1)") // on the first page
+		two := j.hold("INSERT INTO visits SELECT NULL, i FROM generate_series(1, 5000) i; INSERT INTO visits VALUES (2, 2)")
+		changed := false
+		j.runWith(rekey.Options{Progress: func(p rekey.Progress) {
+			switch {
+			case p.Action == "fill keys of public.lists" && p.Done:
+				two.do("COMMIT")
+			case p.Action == "fill references of public.visits" && !changed: // after the first page
+				changed = true
+				j.do("DELETE FROM visits WHERE list_id = 2")
+				one.do("COMMIT")
+			}
+		}}, rekey.StepBackfill)
+		want(t, "whether the rows have changed during the pass", changed, true)
+		want(t, "references with a new key", j.one("SELECT count(rekey_list_id) FROM visits"), "1")
+		j.do(`ALTER TABLE visits DISABLE TRIGGER USER; INSERT INTO visits VALUES (77)`)
+		j.fails(rekey.StepBackfill, rekey.ErrInconsistent, "rows of public.visits refer to rows that don't exist")
+	})
+}
+
 // Timeouts of the role end no step, although a batch and the pause after it take longer.
 func TestTimeoutsOfRole(t *testing.T) {
 	const slow = `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.006); RETURN NEW; END';

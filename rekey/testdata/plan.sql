@@ -587,6 +587,7 @@ WITH filled AS (
 )
 SELECT count(*) FILTER (WHERE complete) FROM filled;
 SELECT EXISTS (SELECT FROM ONLY public.orders t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL);
+SELECT EXISTS (SELECT FROM ONLY public.orders t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL AND (SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id) IS NULL);
 
 -- backfill, backfill: fill references of public.log
 -- index "", fill &{public.log 1000 true false}, objects <nil>
@@ -595,6 +596,7 @@ WITH filled AS (
 )
 SELECT count(*) FILTER (WHERE complete) FROM filled;
 SELECT EXISTS (SELECT FROM ONLY public.log t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL);
+SELECT EXISTS (SELECT FROM ONLY public.log t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL AND coalesce((SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id), (SELECT d.new_key::uuid FROM rekeyed.rekey_pending d WHERE d.key = 0 AND d.old_key = (t.customer_id)::text COLLATE "C")) IS NULL);
 
 -- validate, check: look for new objects on the columns
 SELECT format(CASE WHEN p.relkind = 'p' THEN 'table %1$s is a partition of %2$s; run ALTER TABLE %2$s DETACH PARTITION %1$s'
@@ -654,6 +656,7 @@ WITH filled AS (
 )
 SELECT count(*) FILTER (WHERE complete) FROM filled;
 SELECT EXISTS (SELECT FROM ONLY public.orders t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL);
+SELECT EXISTS (SELECT FROM ONLY public.orders t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL AND (SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id) IS NULL);
 
 -- validate, backfill: fill references of public.log
 -- index "", fill &{public.log 1000 true false}, objects <nil>
@@ -662,6 +665,7 @@ WITH filled AS (
 )
 SELECT count(*) FILTER (WHERE complete) FROM filled;
 SELECT EXISTS (SELECT FROM ONLY public.log t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL);
+SELECT EXISTS (SELECT FROM ONLY public.log t WHERE t.customer_id IS NOT NULL AND t.rekey_customer_id IS NULL AND coalesce((SELECT p.rekey_id FROM ONLY public.customers p WHERE p.id = t.customer_id), (SELECT d.new_key::uuid FROM rekeyed.rekey_pending d WHERE d.key = 0 AND d.old_key = (t.customer_id)::text COLLATE "C")) IS NULL);
 
 -- validate, ddl: validate constraint rekey_id_not_null of public.customers
 LOCK TABLE public.customers IN SHARE UPDATE EXCLUSIVE MODE;
