@@ -482,10 +482,11 @@ func (m *model) rowChecks() (list []string) {
 			if c.root {
 				continue
 			}
-			join, expected := "", ""
+			join, expected, noRow := "", "", ""
 			if c.plain() {
 				join = " LEFT JOIN ONLY " + root.rel.Name + " p ON " + c.equals(c.key, "p", "t")
 				expected = "p." + root.new()
+				noRow = expected + " IS NULL AND "
 				if m.loose(c) {
 					join += " LEFT JOIN " + pendingTable() + " d ON " + c.pair(c.key, "d", "t")
 					expected = "coalesce(" + expected + ", d.new_key::" + c.key.format.sqlType + ")"
@@ -493,12 +494,19 @@ func (m *model) rowChecks() (list []string) {
 			} else {
 				expected = m.lookup(c, "t")
 			}
+			differs := expected + " <> t." + c.new()
+			if m.loose(c) { // the old key can be that of no row, and the new key that of one
+				differs += " OR " + noRow + c.choose("t", "false", func(t target) string {
+					other := t.key.root
+					return "EXISTS (SELECT FROM ONLY " + other.rel.Name + " o WHERE o." + other.new() + " = t." + c.new() + " AND o." + other.old() + " <> " + c.value(t.key, "t") + other.collate() + ")"
+				})
+			}
 			remedy := "; correct one of them"
 			if c.plain() {
 				update := "UPDATE ONLY " + r.Name + " SET %s = %s(%s) WHERE " + c.old() + " IS NOT DISTINCT FROM … AND " + c.new() + " = …"
 				remedy = "; if " + c.old() + " is right, run " + fmt.Sprintf(update, c.new(), c.key.newKey(), c.old()) + ", and if " + c.new() + " is right, " + fmt.Sprintf(update, c.old(), c.key.oldKey(), c.new())
 			}
-			list = append(list, query("rows", values{"table": r.Name, "join": join, "where": "t." + c.new() + " IS NOT NULL AND (t." + c.old() + " IS NULL OR " + expected + " <> t." + c.new() + ")",
+			list = append(list, query("rows", values{"table": r.Name, "join": join, "where": "t." + c.new() + " IS NOT NULL AND (t." + c.old() + " IS NULL OR " + differs + ")",
 				"reason": " rows of " + r.Name + " have " + c.old() + " and " + c.new() + " of different rows, as ",
 				"sample": "(array_agg(coalesce(t." + c.old() + "::text, 'NULL') || ' and ' || t." + c.new() + "))[1:5]::text", "remedy": remedy}))
 		}

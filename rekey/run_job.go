@@ -312,7 +312,7 @@ func (j *job) retry(ctx context.Context, a action, f func(attempt int) error) er
 				return err
 			}
 		case slices.Contains([]string{"23514", "23505", "23503"}, state): // a constraint or a unique index
-			return fmt.Errorf("%w: run backfill again, and then this step: %w", ErrInconsistent, err)
+			return j.violated(ctx, a, err)
 		default:
 			return err
 		}
@@ -328,6 +328,22 @@ func (j *job) retry(ctx context.Context, a action, f func(attempt int) error) er
 			return err
 		}
 	}
+}
+
+// violated returns the error for rows that violate a constraint or a unique index on the new columns. It names
+// the rows without a new key, and the rows with keys of different rows, each with its remedy.
+func (j *job) violated(ctx context.Context, a action, err error) error {
+	if a.Step == StepBackfill || a.Step == StepValidate {
+		for _, check := range ofStep(j.state.job.Actions, StepValidate) {
+			if check.Title != compareKeys {
+				continue
+			}
+			if found := j.check(ctx, check); errors.Is(found, ErrInconsistent) {
+				return fmt.Errorf("%w\n%w", found, err)
+			}
+		}
+	}
+	return fmt.Errorf("%w: correct the rows, and repeat the step: %w", ErrInconsistent, err)
 }
 
 // holder describes the oldest other transaction that holds a lock on one of the tables.

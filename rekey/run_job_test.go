@@ -38,7 +38,7 @@ func TestRetry(t *testing.T) {
 		"deadlock":             {states: []string{"40P01", ""}},
 		"serialization":        {states: []string{"40001", ""}},
 		"another error":        {states: []string{"42501"}, want: refusal("42501")},
-		"a constraint":         {states: []string{"55P03", "23514"}, want: ErrInconsistent, text: "run backfill again"},
+		"a constraint":         {states: []string{"55P03", "23514"}, want: ErrInconsistent, text: "correct the rows, and repeat the step"},
 		"a unique index":       {states: []string{"23505"}, want: ErrInconsistent},
 		"a foreign key":        {states: []string{"23503"}, want: ErrInconsistent},
 		"node numbers":         {states: []string{"55006", "55006", ""}},

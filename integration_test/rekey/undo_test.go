@@ -148,6 +148,26 @@ func TestLostTriggers(t *testing.T) {
 	})
 }
 
+// Validate finds references whose keys mean different rows, also if the old key means none.
+// Errors of constraints name them, and advise a backfill only if rows have no new key.
+func TestReferencesToOtherRows(t *testing.T) {
+	const tables = `CREATE TABLE lists (id bigserial PRIMARY KEY, name text); INSERT INTO lists (name) SELECT 'list ' || i FROM generate_series(1, 10) i;
+		CREATE TABLE visits (list_id bigint); INSERT INTO visits VALUES (5); CREATE TABLE notes (list_id bigint REFERENCES lists); INSERT INTO notes VALUES (1)`
+	spec := rekey.Spec{Keys: []rekey.Key{{Table: "lists", Format: rekey.Sno, Node: 1, BackfillNode: 2, Times: started}}, References: []rekey.Reference{{Table: "visits", Column: "list_id", To: "lists"}}}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		j.run(rekey.StepExpand, rekey.StepBackfill)
+		j.do("ALTER TABLE notes DISABLE TRIGGER USER; UPDATE notes SET rekey_list_id = gen_random_uuid()")
+		text := j.fails(rekey.StepValidate, rekey.ErrInconsistent, "1 rows of public.notes have list_id and rekey_list_id of different rows", "if list_id is right, run UPDATE ONLY public.notes", foreignKeyViolation)
+		want(t, "whether the error advises a backfill", strings.Contains(text, "run backfill"), false)
+		j.do("UPDATE notes SET rekey_list_id = rekeyed.new_key_0(list_id)")
+		j.run(rekey.StepValidate)
+		j.do("BEGIN; ALTER TABLE lists DISABLE TRIGGER USER; UPDATE lists SET id = 200 WHERE id = 5; COMMIT")
+		j.fails(rekey.StepValidate, rekey.ErrInconsistent, "1 rows of public.visits have list_id and rekey_list_id of different rows")
+		j.do("UPDATE ONLY visits SET list_id = rekeyed.old_key_0(rekey_list_id)")
+		j.run(rekey.StepValidate, rekey.StepContract)
+	})
+}
+
 // Steps name a table that was renamed, moved or dropped since expand, and go on after the remedy.
 func TestMissingTables(t *testing.T) {
 	oneJob(t, films, filmsSpec(), func(t *testing.T, j *job) {
