@@ -195,3 +195,33 @@ func (m *model) fillReferences(r *relation) []string {
 		exists(wrong), exists(strings.Join(lost, " OR ")),
 	}
 }
+
+// settle renders the statements that correct the references to rows that differ from their pairs. Before the
+// backfill, a transaction that refers to a row without seeing it chooses a pair for the row's key. If it commits
+// after the backfill, the row has another new key, and its references get that one.
+func (m *model) settle(k *key) []string {
+	sql := []string{"SET LOCAL " + backfillSetting + " = 'on'"}
+	if m.replicaRole {
+		sql = append(sql, "SET LOCAL session_replication_role = 'replica'")
+	}
+	var updates []string
+	for _, r := range m.relations {
+		for _, c := range r.columns {
+			for _, t := range c.targets {
+				if c.root || t.key != k {
+					continue
+				}
+				update := "UPDATE ONLY " + r.Name + " t SET " + c.new() + " = pair.fresh WHERE t." + c.new() + " = pair.stale AND " + c.value(k, "t") + k.root.collate() + " = pair.old"
+				if t.where != "" {
+					update += " AND " + t.meets("t")
+				}
+				updates = append(updates, update)
+			}
+		}
+	}
+	if updates == nil {
+		return nil
+	}
+	return append(sql, "DO "+body(query("settle", values{"pending": pendingTable(), "table": k.root.rel.Name, "key": k.n, "old": k.root.old(), "new": k.root.new(),
+		"old_type": k.root.Type, "new_type": k.format.sqlType, "collation": k.root.collate(), "updates": updates})))
+}

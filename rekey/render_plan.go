@@ -424,9 +424,14 @@ func (m *model) validate(groups []group) []action {
 		name := freshConstraint(f.Name)
 		add(kindDDL, "add foreign key "+name+" to "+r.Name, append(m.lockBoth(f), append([]string{"ALTER TABLE " + r.Name + " " + constraint(r, name, f.create(m), f.Valid)}, comment("CONSTRAINT "+name+" ON "+r.Name, f.Comment)...)...)...)
 	}
-	// A transaction can have looked for a key before it was filled, so its rows have old keys alone. It
-	// has ended here: an index waits for old snapshots, and the constraint on a key for
+	// A transaction can have looked for a key before it was filled, so its rows have old keys alone, or
+	// other new keys. It has ended here: an index waits for old snapshots, and the constraint on a key for
 	// transactions that have read the table.
+	for _, k := range m.moved() {
+		if sql := m.settle(k); sql != nil {
+			add(kindDDL, "correct references to "+k.root.rel.Name, sql...)
+		}
+	}
 	m.addReferences(&step)
 	step.list = append(step.list, validations.list...)
 	for _, r := range m.relations {

@@ -199,7 +199,7 @@ func Backfill(ctx context.Context, db *sql.DB, o Options) error {
 }
 
 // Validate creates the indexes and the constraints of the new columns, waits for transactions that
-// began before Backfill ended, and fills the references of their rows. It compares both keys of all
+// began before Backfill ended, and gives the references of their rows new keys. It compares both keys of all
 // rows, and creates the views for programs of the new version. It tries Contract in a transaction
 // that it rolls back. If it is repeated, it creates what is missing, such as a view that was dropped.
 //

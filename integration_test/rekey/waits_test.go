@@ -180,6 +180,48 @@ func TestLateReferences(t *testing.T) {
 	})
 }
 
+// Before the backfill, transactions refer to lists that they don't see, so they choose new keys for them, and
+// commit after the backfill has given the lists others. Validate gives their rows the keys of the lists.
+func TestLatePairs(t *testing.T) {
+	const tables = `CREATE TABLE lists (id bigserial PRIMARY KEY, name text); INSERT INTO lists (name) SELECT 'list ' || i FROM generate_series(1, 10) i;
+		CREATE TABLE notes (list_id bigint NOT NULL REFERENCES lists DEFERRABLE INITIALLY DEFERRED); CREATE TABLE visits (list_id bigint);
+		CREATE TABLE events (subject text, subject_id uuid); CREATE TABLE users (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), name text); INSERT INTO users (name) SELECT 'user ' || i FROM generate_series(1, 3) i`
+	spec := rekey.Spec{
+		Keys: []rekey.Key{{Table: "lists", Format: rekey.Sno, Node: 1, BackfillNode: 2, Times: started}, {Table: "users", Format: rekey.UUID7, Times: started}},
+		References: []rekey.Reference{
+			{Table: "visits", Column: "list_id", To: "lists"},
+			{Table: "events", Column: "subject_id", To: "users", Where: "subject = 'user'"},
+		},
+	}
+	oneJob(t, tables, spec, func(t *testing.T, j *job) {
+		snapshot := j.connect(oldVersion)
+		snapshot.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
+		snapshot.one("SELECT 1 FROM pg_class LIMIT 1")
+		j.do("INSERT INTO lists (name) VALUES ('list 11')")
+		user := j.one("INSERT INTO users (name) VALUES ('user 4') RETURNING id")
+		j.run(rekey.StepExpand)
+		update := j.hold("UPDATE lists SET id = 200 WHERE id = 5")
+		const insert = "INSERT INTO visits VALUES (%d); INSERT INTO notes VALUES (%[1]d)"
+		late := []*session{j.hold(fmt.Sprintf(insert, 200)), j.hold(fmt.Sprintf(insert, 300)), snapshot}
+		update.do("COMMIT")
+		j.do("UPDATE lists SET id = 300 WHERE id = 6")
+		snapshot.do("INSERT INTO visits VALUES (11)")
+		snapshot.do("INSERT INTO events VALUES ('user', $1), ('other', $1)", user)
+		j.run(rekey.StepBackfill)
+		for _, s := range late {
+			s.do("COMMIT")
+		}
+		want(t, "references with other new keys than their rows", j.one(`SELECT (SELECT count(*) FROM visits v JOIN lists l ON l.id = v.list_id AND l.rekey_id <> v.rekey_list_id),
+			(SELECT count(*) FROM notes n JOIN lists l ON l.id = n.list_id AND l.rekey_id <> n.rekey_list_id), (SELECT count(*) FROM events e JOIN users u ON u.id = e.subject_id AND u.rekey_id <> e.rekey_subject_id WHERE subject = 'user')`), "3|2|1")
+		j.run(rekey.StepValidate)
+		j.do("INSERT INTO visits VALUES (200)")
+		j.run(rekey.StepContract, rekey.StepCleanup)
+		want(t, "references by list", j.all("SELECT l.name, (SELECT count(*) FROM visits WHERE list_id = l.id) AS v, (SELECT count(*) FROM notes WHERE list_id = l.id) FROM lists l WHERE EXISTS (SELECT FROM visits WHERE list_id = l.id) ORDER BY 1"),
+			"list 11|1|0,list 5|2|1,list 6|1|1")
+		want(t, "events by user", j.all("SELECT u.name, e.subject FROM events e JOIN users u ON u.id = e.subject_id"), "user 4|user")
+	})
+}
+
 // canceled fails the test unless pg_cancel_backend ends a step in a statement that waits for a lock.
 func (j *job) canceled(step rekey.Step, pattern string) {
 	j.Helper()

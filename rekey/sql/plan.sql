@@ -88,6 +88,23 @@ WITH filled AS (
 SELECT count(*) FILTER (WHERE complete) FROM filled
 {{- end}}
 
+{{/* Deletes the pairs that differ from their rows, and corrects the references that have them. */}}
+{{define "settle"}}
+DECLARE
+    pair record;
+BEGIN
+    FOR pair IN
+        DELETE FROM {{.pending}} d USING ONLY {{.table}} r
+        WHERE d.key = {{.key}} AND r.{{.old}} = d.old_key::{{.old_type}}{{.collation}} AND r.{{.new}}::text COLLATE "C" <> d.new_key
+        RETURNING r.{{.old}} AS old, r.{{.new}} AS fresh, d.new_key::{{.new_type}} AS stale
+    LOOP
+        {{- range .updates}}
+        {{.}};
+        {{- end}}
+    END LOOP;
+END
+{{end}}
+
 {{/* Revokes the privileges that a new view has by ALTER DEFAULT PRIVILEGES. */}}
 {{define "revoke all" -}}
 DECLARE

@@ -649,6 +649,23 @@ LOCK TABLE public.customers, public.orders IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE public.orders DROP CONSTRAINT IF EXISTS rekey_orders_customer_id_fkey, ADD CONSTRAINT rekey_orders_customer_id_fkey FOREIGN KEY (rekey_customer_id) REFERENCES public.customers(rekey_id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED NOT VALID;
 COMMENT ON CONSTRAINT rekey_orders_customer_id_fkey ON public.orders IS 'A customer''s orders';
 
+-- validate, ddl: correct references to public.customers
+SET LOCAL sortkey.rekey_backfill = 'on';
+DO $rekey$
+DECLARE
+    pair record;
+BEGIN
+    FOR pair IN
+        DELETE FROM rekeyed.rekey_pending d USING ONLY public.customers r
+        WHERE d.key = 0 AND r.id = d.old_key::bigint AND r.rekey_id::text COLLATE "C" <> d.new_key
+        RETURNING r.id AS old, r.rekey_id AS fresh, d.new_key::uuid AS stale
+    LOOP
+        UPDATE ONLY public.orders t SET rekey_customer_id = pair.fresh WHERE t.rekey_customer_id = pair.stale AND t.customer_id = pair.old;
+        UPDATE ONLY public.log t SET rekey_customer_id = pair.fresh WHERE t.rekey_customer_id = pair.stale AND t.customer_id = pair.old;
+    END LOOP;
+END
+$rekey$;
+
 -- validate, backfill: fill references of public.orders
 -- index "", fill &{public.orders 1000 true false}, objects <nil>
 WITH filled AS (
