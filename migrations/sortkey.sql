@@ -3642,7 +3642,7 @@ BEGIN
             WHEN OTHERS THEN
                 outcome := 'failed';
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-                problem := concat_ws('; ', message, nullif(detail, ''), nullif(hint, ''));
+                problem := concat_ws('; ', message, nullif(detail, ''), CASE WHEN SQLSTATE <> '2BP01' THEN nullif(hint, '') END); -- that one advises CASCADE
                 -- After the plan, a row for the new partition went to the default partition. A new plan moves it.
                 EXIT WHEN SQLSTATE <> '23514' OR action <> 'create' OR attempt = attempts;
                 run := run - 'state';

@@ -527,6 +527,20 @@ func TestPartitionsInsertOnlyPublication(t *testing.T) {
 	})
 }
 
+// If an object depends on an expired partition, the step fails, and its error names the object and doesn't advise CASCADE.
+func TestPartitionsDependents(t *testing.T) {
+	partitionOne(t, func(t *testing.T, db partitionDB) {
+		db.managed(t, "e", "premake => 1, retention => '10 days', retention_action => 'drop'")
+		db.call(t, "2026-11-10Z")
+		db.Exec(t, "create view old as select * from e_p20261110")
+		err := db.try(t, partitionNow, "create e_p20261121", "create e_p20261122", "failed drop e_p20261110")
+		wantError(t, err, migrations.ErrPartition, "view old depends on table e_p20261110")
+		if strings.Contains(err.Error(), "CASCADE") {
+			t.Errorf("expected no advice to drop objects with CASCADE, got %v", err)
+		}
+	})
+}
+
 // While maintenance waits for the lock of an expired partition, another one gets its name. It stays.
 func TestPartitionsSwappedNames(t *testing.T) {
 	partitionOne(t, func(t *testing.T, db partitionDB) {
