@@ -299,7 +299,7 @@ func TestRestoreInPlace(t *testing.T) {
 		if err := migrations.CheckDefaults(t.Context(), db.SQL(t), complete); !errors.Is(err, migrations.ErrCopied) {
 			t.Errorf("want ErrCopied, got %v", err)
 		}
-		_, err := nodelease.Acquire(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{}), nodelease.Options{Wait: -1})
+		_, err := nodelease.Acquire(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{}), nodelease.Options{TTL: 5 * time.Second, Wait: -1})
 		pgtest.Fails(t, err, nodelease.ErrClockBehind)
 		later := instance(t, db)
 		seen := map[idtype.Snowflake]bool{}
