@@ -393,18 +393,21 @@ func TestClaimReadsFewRows(t *testing.T) {
 	})
 }
 
-// Each of a thousand programs that start at once gets a number of the largest pool in its
+// A thousand programs, many at once, get a number of the largest pool each, in the
 // first call. The numbers are the lowest ones, and only these have rows.
 func TestThousandClaims(t *testing.T) { // not in parallel: it would take the server from tests that renew claims
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		const programs = 1024
+		const programs, atOnce = 1024, 32
 		db.Exec(t, "SELECT sortkey.reserve_node('sno', 3, 'defaults'), sortkey.reserve_node('sno', 65535, 'imports')")
 		pool := db.SQL(t)
-		pool.SetMaxOpenConns(32)
+		pool.SetMaxOpenConns(atOnce)
 		leases, errs := make([]*nodelease.Keeper, programs), make([]error, programs)
 		var wg sync.WaitGroup
+		connections := make(chan struct{}, atOnce) // so that the limit of a call doesn't count the wait for a connection
 		for i := range programs {
+			connections <- struct{}{}
 			wg.Go(func() {
+				defer func() { <-connections }()
 				leases[i], errs[i] = nodelease.Acquire(t.Context(), pglease.New(pool, pglease.Config{}), nodelease.ForSno(), nodelease.Options{Wait: -1, TTL: time.Hour})
 			})
 		}
