@@ -142,6 +142,7 @@ func (c *catalog) setFormats(bigint string) {
 		case column.Primary == 0 || column.Primary > 1 && refer:
 		case column.Other != "":
 			others[column.Other] = append(others[column.Other], column.String())
+			formats[column.OID]++
 		case known != nil && known.Column == column.Base:
 			column.format = known
 		case column.Base == "uuid":
@@ -154,7 +155,7 @@ func (c *catalog) setFormats(bigint string) {
 		case column.Primary == 1:
 			unknown = append(unknown, column.String())
 		}
-		if column.format != nil || column.Primary > 0 && column.Other != "" {
+		if column.format != nil {
 			formats[column.OID]++
 		}
 	}

@@ -210,6 +210,9 @@ func TestSqlcLeftOut(t *testing.T) {
 			"- column: \"children.their_id\"\n  go_type: {import: example.com/shop/key, type: TheirID, pointer: true}\n"+fmt.Sprintf(override, "theirs", "TheirID"))
 		wantSame(t, r.errs, "left out, since several columns of the primary key could be the ID: public.multi.tenant\n"+
 			"left out, since they are keys of the installation in schema sortkey: public.multi.id; pass --schema sortkey\n")
+		// A reference is no key, also if it is of another installation.
+		db.Exec(t, "CREATE TABLE parts (their_id s2.snowflake REFERENCES theirs, id sortkey.snowflake, PRIMARY KEY (their_id, id))")
+		wantSame(t, succeed(t, db, "sqlc --bigint snowflake --types example.com/shop/key").out, children+fmt.Sprintf(override, "parts", "PartID"))
 	})
 }
 
