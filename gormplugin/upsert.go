@@ -117,10 +117,10 @@ func (m *made) havePrimaryKeys(stmt *gorm.Statement) (have []bool) {
 	have = make([]bool, count(m.rows))
 	for i := range have {
 		row, isNew := rowAt(m.rows, i), false
+		if !row.IsValid() {
+			continue // GORM rejects the statement
+		}
 		for _, f := range stmt.Schema.PrimaryFields {
-			if !row.IsValid() {
-				continue // GORM rejects the statement
-			}
 			id := (&key{field: f, index: -1}).id(stmt.Context, row)
 			j := slices.IndexFunc(m.plan.keys, func(k key) bool { return k.field == f })
 			have[i] = have[i] || id != nil

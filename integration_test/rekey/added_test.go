@@ -1,12 +1,10 @@
 package rekey
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/rekey"
 )
 
@@ -230,15 +228,7 @@ func TestAddedWhileUndoWaits(t *testing.T) {
 			holder := j.hold("INSERT INTO mixed_log SELECT id, 'user', name FROM users WHERE name = 'user 9'")
 			done := make(chan error, 1)
 			go func() { done <- j.try(t.Context(), rekey.StepUndo, rekey.Options{LockTimeout: 20 * time.Second}) }()
-			pgtest.Eventually(t, "undo waits for the transaction", func() error {
-				if len(done) > 0 {
-					t.Fatalf("expected undo to wait, got its end: %v", <-done)
-				}
-				if j.one("SELECT count(*) FROM pg_locks WHERE relation = 'users'::regclass AND NOT granted") == "0" {
-					return errors.New("not yet")
-				}
-				return nil
-			})
+			j.awaitWait(done, "the transaction", "relation = 'users'::regclass")
 			holder.do("COMMIT")
 			must(t, <-done)
 			j.logged(level, "mixed_log", "users", 6, false)

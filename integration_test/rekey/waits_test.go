@@ -153,24 +153,12 @@ func TestLateReferences(t *testing.T) {
 
 		done := make(chan error, 1)
 		go func() { done <- j.try(t.Context(), rekey.StepValidate, rekey.Options{LockWait: 10 * time.Minute}) }()
-		waits := func(what, sql string) {
-			t.Helper()
-			pgtest.Eventually(t, "validate waits for "+what, func() error {
-				if len(done) > 0 {
-					t.Fatalf("expected validate to wait for %s, got its end: %v", what, <-done)
-				}
-				if j.one("SELECT EXISTS (SELECT FROM "+sql+")") != "t" {
-					return errors.New("not yet")
-				}
-				return nil
-			})
-		}
-		waits("the transaction with an old snapshot", "pg_locks WHERE locktype = 'virtualxid' AND NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())")
+		j.awaitWait(done, "the transaction with an old snapshot", "locktype = 'virtualxid' AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())")
 		reader.do("INSERT INTO items VALUES (3)")
 		reader.do("INSERT INTO visits VALUES (4)")
 		want(t, "new keys of the references", reader.all("SELECT rekey_list_id FROM items UNION ALL SELECT rekey_list_id FROM visits"), ",")
 		reader.do("COMMIT")
-		waits("the transactions that have looked for a list", "pg_locks WHERE relation = 'lists'::regclass AND NOT granted")
+		j.awaitWait(done, "the transactions that have looked for a list", "relation = 'lists'::regclass")
 		item.do("COMMIT")
 		visit.do("COMMIT")
 		must(t, <-done)
@@ -219,6 +207,21 @@ func TestLatePairs(t *testing.T) {
 		want(t, "references by list", j.all("SELECT l.name, (SELECT count(*) FROM visits WHERE list_id = l.id) AS v, (SELECT count(*) FROM notes WHERE list_id = l.id) FROM lists l WHERE EXISTS (SELECT FROM visits WHERE list_id = l.id) ORDER BY 1"),
 			"list 11|1|0,list 5|2|1,list 6|1|1")
 		want(t, "events by user", j.all("SELECT u.name, e.subject FROM events e JOIN users u ON u.id = e.subject_id"), "user 4|user")
+	})
+}
+
+// awaitWait returns when a step, whose result done gets, waits for a lock. lock is a condition for its row of
+// pg_locks.
+func (j *job) awaitWait(done <-chan error, what, lock string) {
+	j.Helper()
+	pgtest.Eventually(j, "the step waits for "+what, func() error {
+		if len(done) > 0 {
+			j.Fatalf("expected the step to wait for %s, got its end: %v", what, <-done)
+		}
+		if j.one("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND "+lock+")") != "t" {
+			return errors.New("not yet")
+		}
+		return nil
 	})
 }
 

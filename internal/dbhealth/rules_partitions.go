@@ -48,7 +48,7 @@ func eachTable(f func(context.Context, *Examination, *ManagedTable) error) check
 	}
 }
 
-// runRegularly is a remedy for missing partitions.
+// runRegularly returns the remedy for missing partitions.
 func (e *Examination) runRegularly() string {
 	return e.sql("run " + e.command("partitions run") + " regularly, or CALL $s.maintain_partitions()")
 }

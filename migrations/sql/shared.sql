@@ -94,13 +94,14 @@ END
 $$;
 {{end}}
 
-{{/* Templates around a query that returns kind, name, privileges and owner of the objects that only their owner may use. */}}
+{{/* Orders a call and confirm_copy. */}}
 {{define "wait for confirm_copy" -}}
 -- confirm_copy ends the claims and reservations that it sees. It changes this row first, so it waits for this call, or this
     -- call waits for it.
     PERFORM FROM {{.Schema}}.node_home FOR SHARE;
 {{- end}}
 
+{{/* Templates around a query that returns kind, name, privileges and owner of the objects that only their owner may use. */}}
 {{define "protect these" -}}
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
